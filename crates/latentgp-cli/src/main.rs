@@ -1,0 +1,2 @@
+//! The `latentgp` program.
+fn main() {}

@@ -1,0 +1,135 @@
+//! What can go wrong, once for the whole crate.
+
+use thiserror::Error;
+
+/// Every way in which a call of this crate can fail.
+///
+/// A message says what was expected, what was found and what to try.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two sizes that must agree do not.
+    #[error("{what}: expected {expected}, found {found}")]
+    Shape {
+        /// The array or the argument.
+        what: String,
+        /// What would have fitted.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+    /// A matrix has no Cholesky factor, even with the largest jitter that is tried.
+    #[error(
+        "{what} is not positive definite, even with {jitter:.1e} added to its diagonal; \
+         try fewer inducing points, a larger noise variance or a larger jitter"
+    )]
+    NotPositiveDefinite {
+        /// The matrix.
+        what: String,
+        /// The largest jitter that was tried.
+        jitter: f64,
+    },
+    /// The kernel has no closed-form Ψ-statistics.
+    #[error(
+        "the kernel `{kernel}` has no closed-form Ψ-statistics (rbf, linear, constant, white, their sums, \
+         and products of them on separate dims have); try the expectation `unscented`"
+    )]
+    NoClosedForm {
+        /// The kernel expression.
+        kernel: String,
+    },
+    /// A number is NaN or infinite where it must not be.
+    #[error("{what} is not finite; check the data for infinities and extreme values, or rescale them")]
+    NotFinite {
+        /// The array or the value.
+        what: String,
+    },
+    /// A parameter or an option has a value outside its domain.
+    #[error("{what}: expected {expected}, found {found}")]
+    Invalid {
+        /// The parameter or the option.
+        what: String,
+        /// What is allowed.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+    /// A kernel or expectation expression cannot be read.
+    #[error("cannot read `{expression}`: {reason}")]
+    Parse {
+        /// The text as given.
+        expression: String,
+        /// What is wrong and where.
+        reason: String,
+    },
+    /// A rule would need more nodes than the limit allows.
+    #[error(
+        "`{rule}` needs {nodes} nodes in {dim} dimensions and about {megabytes} MB, above the limit of {limit} nodes; try {cheaper}, or raise the limit"
+    )]
+    TooManyNodes {
+        /// The expectation.
+        rule: String,
+        /// How many nodes it needs a point.
+        nodes: f64,
+        /// The number of input dimensions.
+        dim: usize,
+        /// Memory it would take.
+        megabytes: f64,
+        /// The limit in force.
+        limit: usize,
+        /// A rule that would fit.
+        cheaper: String,
+    },
+    /// The data cannot be used as they are.
+    #[error("{what}: {reason}")]
+    Data {
+        /// The table, row or column.
+        what: String,
+        /// What is wrong and what to try.
+        reason: String,
+    },
+    /// A table file cannot be read.
+    #[error("{path}, line {line}, column {column}: {reason}")]
+    Csv {
+        /// The file.
+        path: String,
+        /// Its line, from 1.
+        line: usize,
+        /// The column's name or number.
+        column: String,
+        /// What is wrong and what to try.
+        reason: String,
+    },
+    /// A file cannot be opened, read or written.
+    #[error("{path}: {reason}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The system's words.
+        reason: String,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// The result of anything that can fail here.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn shape(what: impl Into<String>, expected: impl ToString, found: impl ToString) -> Self {
+        Error::Shape { what: what.into(), expected: expected.to_string(), found: found.to_string() }
+    }
+
+    pub(crate) fn invalid(what: impl Into<String>, expected: impl ToString, found: impl ToString) -> Self {
+        Error::Invalid { what: what.into(), expected: expected.to_string(), found: found.to_string() }
+    }
+
+    pub(crate) fn not_finite(what: impl Into<String>) -> Self {
+        Error::NotFinite { what: what.into() }
+    }
+
+    pub(crate) fn data(what: impl Into<String>, reason: impl Into<String>) -> Self {
+        Error::Data { what: what.into(), reason: reason.into() }
+    }
+}

@@ -1,0 +1,298 @@
+//! Dense linear algebra: the only door to the backend.
+//!
+//! Everything here runs on the calling thread; parallelism is over blocks of rows, outside.
+
+use crate::error::{Error, Result};
+use crate::mat::Mat;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::matmul::triangular::{self, BlockStructure};
+use faer::linalg::{cholesky::llt, matmul::matmul, triangular_inverse, triangular_solve};
+use faer::{Accum, MatMut, MatRef, Par, Side};
+
+fn view(a: &Mat) -> MatRef<'_, f64> {
+    MatRef::from_row_major_slice(a.as_slice(), a.rows(), a.cols())
+}
+
+fn view_mut(a: &mut Mat) -> MatMut<'_, f64> {
+    let (rows, cols) = (a.rows(), a.cols());
+    MatMut::from_row_major_slice_mut(a.as_mut_slice(), rows, cols)
+}
+
+/// Whether a product reads a factor as it is or transposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// As it is.
+    N,
+    /// Transposed.
+    T,
+}
+
+/// out += alpha · op(a) · op(b).
+pub fn gemm(alpha: f64, a: &Mat, op_a: Op, b: &Mat, op_b: Op, out: &mut Mat) {
+    let a = if op_a == Op::T { view(a).transpose() } else { view(a) };
+    let b = if op_b == Op::T { view(b).transpose() } else { view(b) };
+    matmul(view_mut(out), Accum::Add, a, b, alpha, Par::Seq);
+}
+
+/// op(a) · op(b).
+pub fn product(a: &Mat, op_a: Op, b: &Mat, op_b: Op) -> Mat {
+    let rows = if op_a == Op::T { a.cols() } else { a.rows() };
+    let cols = if op_b == Op::T { b.rows() } else { b.cols() };
+    let mut out = Mat::zeros(rows, cols);
+    gemm(1.0, a, op_a, b, op_b, &mut out);
+    out
+}
+
+/// a · b.
+pub fn mul(a: &Mat, b: &Mat) -> Mat {
+    product(a, Op::N, b, Op::N)
+}
+
+/// aᵀ · b.
+pub fn mul_tn(a: &Mat, b: &Mat) -> Mat {
+    product(a, Op::T, b, Op::N)
+}
+
+/// a · bᵀ.
+pub fn mul_nt(a: &Mat, b: &Mat) -> Mat {
+    product(a, Op::N, b, Op::T)
+}
+
+/// The lower triangle of out += alpha · aᵀa; the upper one is left alone, see [`mirror_lower`].
+pub fn add_ata(alpha: f64, a: &Mat, out: &mut Mat) {
+    triangular::matmul(
+        view_mut(out),
+        BlockStructure::TriangularLower,
+        Accum::Add,
+        view(a).transpose(),
+        BlockStructure::Rectangular,
+        view(a),
+        BlockStructure::Rectangular,
+        alpha,
+        Par::Seq,
+    );
+}
+
+/// Copies the lower triangle to the upper one.
+pub fn mirror_lower(a: &mut Mat) {
+    for i in 0..a.rows() {
+        for j in 0..i {
+            a[(j, i)] = a[(i, j)];
+        }
+    }
+}
+
+/// A ← (A + Aᵀ)/2.
+pub fn symmetrize(a: &mut Mat) {
+    for i in 0..a.rows() {
+        for j in 0..i {
+            let mid = 0.5 * (a[(i, j)] + a[(j, i)]);
+            a[(i, j)] = mid;
+            a[(j, i)] = mid;
+        }
+    }
+}
+
+/// Eigenvalues, ascending, and eigenvectors (columns) of a symmetric matrix; its lower triangle is read.
+pub fn eigh(a: &Mat) -> Result<(Vec<f64>, Mat)> {
+    if !a.is_finite() {
+        return Err(Error::not_finite("a symmetric matrix to decompose"));
+    }
+    let found = view(a)
+        .self_adjoint_eigen(Side::Lower)
+        .map_err(|_| Error::not_finite("the eigenvalues of a symmetric matrix"))?;
+    let values = (0..a.rows()).map(|i| found.S()[i]).collect();
+    let vectors = Mat::from_fn(a.rows(), a.rows(), |i, j| found.U()[(i, j)]);
+    Ok((values, vectors))
+}
+
+/// A = L Lᵀ with L lower triangular.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cholesky {
+    l: Mat,
+    jitter: f64,
+}
+
+impl Cholesky {
+    /// Factors a symmetric matrix, whose lower triangle is read; errs when it is not positive definite.
+    pub fn new(a: &Mat, what: &str) -> Result<Self> {
+        Self::try_with(a, 0.0)
+            .ok_or_else(|| Error::NotPositiveDefinite { what: what.to_string(), jitter: 0.0 })
+    }
+
+    /// Factors A + jitter·I, with no jitter first, then 1e-10 of the mean diagonal and ten times as much
+    /// each time, up to 1e-4 of it. [`jitter`](Self::jitter) tells what was added.
+    pub fn with_jitter(a: &Mat, what: &str) -> Result<Self> {
+        if let Some(done) = Self::try_with(a, 0.0) {
+            return Ok(done);
+        }
+        let diagonal = a.trace() / a.rows() as f64;
+        if !diagonal.is_finite() {
+            return Err(Error::not_finite(what));
+        }
+        let ladder = (-10..=-4).map(|e| diagonal.abs().max(f64::MIN_POSITIVE) * 10f64.powi(e));
+        let mut last = 0.0;
+        for jitter in ladder {
+            if let Some(done) = Self::try_with(a, jitter) {
+                return Ok(done);
+            }
+            last = jitter;
+        }
+        Err(Error::NotPositiveDefinite { what: what.to_string(), jitter: last })
+    }
+
+    fn try_with(a: &Mat, jitter: f64) -> Option<Self> {
+        let n = a.rows();
+        let mut l = a.clone();
+        for i in 0..n {
+            l[(i, i)] += jitter;
+            l.row_mut(i)[i + 1..].fill(0.0);
+        }
+        let scratch = llt::factor::cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default());
+        let mut buffer = MemBuffer::new(scratch);
+        let stack = MemStack::new(&mut buffer);
+        llt::factor::cholesky_in_place(
+            view_mut(&mut l),
+            Default::default(),
+            Par::Seq,
+            stack,
+            Default::default(),
+        )
+        .ok()?;
+        (0..n).all(|i| l[(i, i)].is_finite() && l[(i, i)] > 0.0).then_some(Cholesky { l, jitter })
+    }
+
+    /// What was added to the diagonal.
+    pub fn jitter(&self) -> f64 {
+        self.jitter
+    }
+
+    /// L; above the diagonal are zeros.
+    pub fn l(&self) -> &Mat {
+        &self.l
+    }
+
+    /// log |A|.
+    pub fn log_det(&self) -> f64 {
+        2.0 * (0..self.l.rows()).map(|i| self.l[(i, i)].ln()).sum::<f64>()
+    }
+
+    /// b ← L⁻¹ b.
+    pub fn solve_l(&self, b: &mut Mat) {
+        triangular_solve::solve_lower_triangular_in_place(view(&self.l), view_mut(b), Par::Seq);
+    }
+
+    /// b ← L⁻ᵀ b.
+    pub fn solve_lt(&self, b: &mut Mat) {
+        triangular_solve::solve_upper_triangular_in_place(view(&self.l).transpose(), view_mut(b), Par::Seq);
+    }
+
+    /// A⁻¹ b.
+    pub fn solve(&self, b: &Mat) -> Mat {
+        let mut x = b.clone();
+        self.solve_l(&mut x);
+        self.solve_lt(&mut x);
+        x
+    }
+
+    /// L⁻¹.
+    pub fn inverse_l(&self) -> Mat {
+        let mut out = Mat::zeros(self.l.rows(), self.l.rows());
+        triangular_inverse::invert_lower_triangular(view_mut(&mut out), view(&self.l), Par::Seq);
+        out
+    }
+
+    /// A⁻¹, both triangles.
+    pub fn inverse(&self) -> Mat {
+        let mut out = Mat::zeros(self.l.rows(), self.l.rows());
+        add_ata(1.0, &self.inverse_l(), &mut out);
+        mirror_lower(&mut out);
+        out
+    }
+
+    /// L⁻¹ S L⁻ᵀ of a symmetric S.
+    pub fn whiten(&self, s: &Mat) -> Mat {
+        let mut half = s.clone();
+        self.solve_l(&mut half);
+        let mut out = half.t();
+        self.solve_l(&mut out);
+        symmetrize(&mut out);
+        out
+    }
+
+    /// L⁻ᵀ S L⁻¹ of a symmetric S.
+    pub fn unwhiten(&self, s: &Mat) -> Mat {
+        let mut half = s.clone();
+        self.solve_lt(&mut half);
+        let mut out = half.t();
+        self.solve_lt(&mut out);
+        symmetrize(&mut out);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(rows: usize, cols: usize, seed: f64) -> Mat {
+        Mat::from_fn(rows, cols, |i, j| ((i * 7 + j * 3) as f64 * 0.7 + seed).sin())
+    }
+
+    fn close(a: &Mat, b: &Mat, tolerance: f64) {
+        assert_eq!(a.shape(), b.shape());
+        for (x, y) in a.as_slice().iter().zip(b.as_slice()) {
+            assert!((x - y).abs() <= tolerance * (1.0 + y.abs()), "{x} against {y}");
+        }
+    }
+
+    fn spd(n: usize) -> Mat {
+        let a = some(n + 3, n, 0.2);
+        let mut s = mul_tn(&a, &a);
+        (0..n).for_each(|i| s[(i, i)] += 0.5);
+        s
+    }
+
+    #[test]
+    fn products_agree_with_the_definition() {
+        let (a, b) = (some(5, 4, 0.1), some(5, 3, 0.9));
+        let slow = Mat::from_fn(4, 3, |i, j| (0..5).map(|k| a[(k, i)] * b[(k, j)]).sum());
+        close(&mul_tn(&a, &b), &slow, 1e-14);
+        close(&mul(&a.t(), &b), &slow, 1e-14);
+        close(&mul_nt(&a.t(), &b.t()), &slow, 1e-14);
+        let mut lower = Mat::zeros(4, 4);
+        add_ata(2.0, &a, &mut lower);
+        mirror_lower(&mut lower);
+        let mut twice = mul_tn(&a, &a);
+        twice.scale(2.0);
+        close(&lower, &twice, 1e-14);
+    }
+
+    #[test]
+    fn a_factor_solves_inverts_and_whitens() {
+        let a = spd(6);
+        let chol = Cholesky::new(&a, "a").unwrap();
+        close(&mul_nt(chol.l(), chol.l()), &a, 1e-13);
+        close(&mul(&a, &chol.inverse()), &Mat::eye(6), 1e-12);
+        close(&mul(&a, &chol.solve(&some(6, 2, 0.3))), &some(6, 2, 0.3), 1e-12);
+        close(&chol.whiten(&a), &Mat::eye(6), 1e-12);
+        close(&chol.unwhiten(&Mat::eye(6)), &chol.inverse(), 1e-12);
+        let (values, vectors) = eigh(&a).unwrap();
+        let log_det: f64 = values.iter().map(|v| v.ln()).sum();
+        assert!((chol.log_det() - log_det).abs() < 1e-12);
+        let scaled = Mat::from_fn(6, 6, |i, j| vectors[(i, j)] * values[j]);
+        close(&mul_nt(&scaled, &vectors), &a, 1e-12);
+    }
+
+    #[test]
+    fn jitter_is_added_only_where_needed_and_reported() {
+        assert_eq!(Cholesky::with_jitter(&spd(4), "a").unwrap().jitter(), 0.0);
+        let singular = Mat::filled(4, 4, 1.0);
+        assert!(Cholesky::new(&singular, "a").is_err());
+        let jitter = Cholesky::with_jitter(&singular, "a").unwrap().jitter();
+        assert!(jitter > 0.0 && jitter <= 1e-8, "{jitter}");
+        let negative = Mat::from_fn(2, 2, |i, j| if i == j { -1.0 } else { 0.0 });
+        assert!(matches!(Cholesky::with_jitter(&negative, "a"), Err(Error::NotPositiveDefinite { .. })));
+        assert!(Cholesky::with_jitter(&Mat::filled(2, 2, f64::NAN), "a").is_err());
+    }
+}

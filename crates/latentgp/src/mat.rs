@@ -1,0 +1,213 @@
+//! A dense matrix, row-major as in NumPy.
+
+use crate::error::{Error, Result};
+use std::ops::{Index, IndexMut};
+
+/// A dense `rows × cols` matrix of `f64`; `row(n)` is a slice.
+///
+/// ```
+/// use latentgp::Mat;
+/// let a = Mat::from_rows(&[[1.0, 2.0], [3.0, 4.0]]);
+/// assert_eq!(a.row(1), &[3.0, 4.0]);
+/// assert_eq!(a.t()[(0, 1)], 3.0);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mat {
+    rows: usize,
+    cols: usize,
+    data: Vec<f64>,
+}
+
+impl Mat {
+    /// A matrix of zeros.
+    pub fn zeros(rows: usize, cols: usize) -> Self {
+        Self::filled(rows, cols, 0.0)
+    }
+
+    /// A matrix whose every entry is `value`.
+    pub fn filled(rows: usize, cols: usize, value: f64) -> Self {
+        Mat { rows, cols, data: vec![value; rows * cols] }
+    }
+
+    /// The identity.
+    pub fn eye(n: usize) -> Self {
+        Self::from_fn(n, n, |i, j| f64::from(i == j))
+    }
+
+    /// Entry (i, j) is `f(i, j)`.
+    pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> f64) -> Self {
+        let mut data = Vec::with_capacity(rows * cols);
+        for i in 0..rows {
+            for j in 0..cols {
+                data.push(f(i, j));
+            }
+        }
+        Mat { rows, cols, data }
+    }
+
+    /// Takes a row-major vector; errs when its length is not `rows · cols`.
+    pub fn from_vec(rows: usize, cols: usize, data: Vec<f64>) -> Result<Self> {
+        if Some(data.len()) != rows.checked_mul(cols) {
+            return Err(Error::shape("matrix data", format!("{rows} × {cols} numbers"), data.len()));
+        }
+        Ok(Mat { rows, cols, data })
+    }
+
+    /// Copies rows of equal length.
+    ///
+    /// # Panics
+    /// When the rows differ in length.
+    pub fn from_rows<R: AsRef<[f64]>>(rows: &[R]) -> Self {
+        let cols = rows.first().map_or(0, |r| r.as_ref().len());
+        let mut data = Vec::with_capacity(rows.len() * cols);
+        for r in rows {
+            assert_eq!(r.as_ref().len(), cols, "rows of equal length");
+            data.extend_from_slice(r.as_ref());
+        }
+        Mat { rows: rows.len(), cols, data }
+    }
+
+    /// One column.
+    pub fn column(values: &[f64]) -> Self {
+        Mat { rows: values.len(), cols: 1, data: values.to_vec() }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// Row `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.data[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// Row `i`, to write to.
+    #[inline]
+    pub fn row_mut(&mut self, i: usize) -> &mut [f64] {
+        &mut self.data[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// Column `j`, copied.
+    pub fn col(&self, j: usize) -> Vec<f64> {
+        (0..self.rows).map(|i| self[(i, j)]).collect()
+    }
+
+    /// All entries, row by row.
+    #[inline]
+    pub fn as_slice(&self) -> &[f64] {
+        &self.data
+    }
+
+    /// All entries, row by row, to write to.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [f64] {
+        &mut self.data
+    }
+
+    /// The entries, row by row.
+    pub fn into_vec(self) -> Vec<f64> {
+        self.data
+    }
+
+    /// The transpose, copied.
+    pub fn t(&self) -> Mat {
+        Mat::from_fn(self.cols, self.rows, |i, j| self[(j, i)])
+    }
+
+    /// The rows listed, in that order, copied.
+    pub fn select_rows(&self, rows: &[usize]) -> Mat {
+        let mut data = Vec::with_capacity(rows.len() * self.cols);
+        for &i in rows {
+            data.extend_from_slice(self.row(i));
+        }
+        Mat { rows: rows.len(), cols: self.cols, data }
+    }
+
+    /// Rows `from..to`, copied.
+    pub fn slice_rows(&self, from: usize, to: usize) -> Mat {
+        Mat { rows: to - from, cols: self.cols, data: self.data[from * self.cols..to * self.cols].to_vec() }
+    }
+
+    /// The columns listed, in that order, copied.
+    pub fn select_cols(&self, cols: &[usize]) -> Mat {
+        Mat::from_fn(self.rows, cols.len(), |i, j| self[(i, cols[j])])
+    }
+
+    /// Sets every entry.
+    pub fn fill(&mut self, value: f64) {
+        self.data.fill(value);
+    }
+
+    /// Adds `scale · other`.
+    pub fn add_scaled(&mut self, scale: f64, other: &Mat) {
+        debug_assert_eq!((self.rows, self.cols), (other.rows, other.cols));
+        for (a, b) in self.data.iter_mut().zip(&other.data) {
+            *a += scale * b;
+        }
+    }
+
+    /// Multiplies every entry.
+    pub fn scale(&mut self, by: f64) {
+        self.data.iter_mut().for_each(|a| *a *= by);
+    }
+
+    /// Applies `f` to every entry.
+    pub fn map(&self, f: impl Fn(f64) -> f64) -> Mat {
+        Mat { rows: self.rows, cols: self.cols, data: self.data.iter().map(|&a| f(a)).collect() }
+    }
+
+    /// Σ_ij A_ij B_ij.
+    pub fn dot(&self, other: &Mat) -> f64 {
+        debug_assert_eq!((self.rows, self.cols), (other.rows, other.cols));
+        self.data.iter().zip(&other.data).map(|(a, b)| a * b).sum()
+    }
+
+    /// The sum of the diagonal.
+    pub fn trace(&self) -> f64 {
+        (0..self.rows.min(self.cols)).map(|i| self[(i, i)]).sum()
+    }
+
+    /// Whether no entry is NaN or infinite.
+    pub fn is_finite(&self) -> bool {
+        self.data.iter().all(|a| a.is_finite())
+    }
+
+    /// `"rows × cols"`, for messages.
+    pub fn shape(&self) -> String {
+        format!("{} × {}", self.rows, self.cols)
+    }
+}
+
+impl Index<(usize, usize)> for Mat {
+    type Output = f64;
+    #[inline]
+    fn index(&self, (i, j): (usize, usize)) -> &f64 {
+        debug_assert!(i < self.rows && j < self.cols);
+        &self.data[i * self.cols + j]
+    }
+}
+
+impl IndexMut<(usize, usize)> for Mat {
+    #[inline]
+    fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut f64 {
+        debug_assert!(i < self.rows && j < self.cols);
+        &mut self.data[i * self.cols + j]
+    }
+}

@@ -1,0 +1,320 @@
+//! Parameters: values where they are used, their constraints, and the flat vector an optimiser sees.
+//!
+//! The order of [`Parameterized::params`] is the only order: gradients, flat vectors and saved models
+//! follow it. A *constrained* value θ is what formulas use; an optimiser moves the *unconstrained* u
+//! with θ = [`Transform`]`(u)`.
+
+use crate::error::{Error, Result};
+use crate::mat::Mat;
+
+/// How an unconstrained number becomes a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Transform {
+    /// θ = u.
+    Identity,
+    /// θ = exp u, positive.
+    Exp,
+    /// θ = lo + ln(1 + exp u), above `lo`.
+    Softplus {
+        /// The lower end, not reached.
+        lo: f64,
+    },
+    /// θ = lo + (hi − lo) / (1 + exp(−u)), strictly between the two.
+    Interval {
+        /// The lower end, not reached.
+        lo: f64,
+        /// The upper end, not reached.
+        hi: f64,
+    },
+}
+
+impl Transform {
+    /// u ↦ θ.
+    pub fn forward(self, u: f64) -> f64 {
+        match self {
+            Transform::Identity => u,
+            Transform::Exp => u.exp(),
+            Transform::Softplus { lo } => lo + u.max(0.0) + (-u.abs()).exp().ln_1p(),
+            Transform::Interval { lo, hi } => lo + (hi - lo) / (1.0 + (-u).exp()),
+        }
+    }
+
+    /// θ ↦ u, the inverse of [`forward`](Self::forward).
+    pub fn inverse(self, theta: f64) -> f64 {
+        match self {
+            Transform::Identity => theta,
+            Transform::Exp => theta.ln(),
+            Transform::Softplus { lo } => {
+                let s = theta - lo;
+                s + (-(-s).exp_m1()).ln()
+            }
+            Transform::Interval { lo, hi } => ((theta - lo) / (hi - theta)).ln(),
+        }
+    }
+
+    /// ∂θ/∂u at the θ given.
+    pub fn slope(self, theta: f64) -> f64 {
+        match self {
+            Transform::Identity => 1.0,
+            Transform::Exp => theta,
+            Transform::Softplus { lo } => -(-(theta - lo)).exp_m1(),
+            Transform::Interval { lo, hi } => (theta - lo) * (hi - theta) / (hi - lo),
+        }
+    }
+
+    /// Whether θ lies in the open range of the transform.
+    pub fn admits(self, theta: f64) -> bool {
+        theta.is_finite()
+            && match self {
+                Transform::Identity => true,
+                Transform::Exp => theta > 0.0,
+                Transform::Softplus { lo } => theta > lo,
+                Transform::Interval { lo, hi } => lo < theta && theta < hi,
+            }
+    }
+
+    fn domain(self) -> String {
+        match self {
+            Transform::Identity => "a finite number".into(),
+            Transform::Exp => "a number above 0".into(),
+            Transform::Softplus { lo } => format!("a number above {lo}"),
+            Transform::Interval { lo, hi } => format!("a number between {lo} and {hi}"),
+        }
+    }
+}
+
+/// A prior on each entry of a parameter, in its constrained space: the fit maximises
+/// log p(Y | θ) + Σ log p(θ).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Prior {
+    /// Gamma(θ | shape, rate), on positive θ.
+    Gamma {
+        /// Shape a > 0.
+        shape: f64,
+        /// Rate b > 0.
+        rate: f64,
+    },
+    /// ln θ ~ N(mean, std²), on positive θ.
+    LogNormal {
+        /// Mean of ln θ.
+        mean: f64,
+        /// Standard deviation of ln θ.
+        std: f64,
+    },
+    /// θ ~ N(mean, std²).
+    Normal {
+        /// Mean of θ.
+        mean: f64,
+        /// Standard deviation of θ.
+        std: f64,
+    },
+}
+
+impl Prior {
+    /// log p(θ) and its derivative, up to a constant for the normaliser of the Gamma.
+    pub fn log_density(self, theta: f64) -> (f64, f64) {
+        const HALF_LN_2PI: f64 = 0.918_938_533_204_672_8;
+        match self {
+            Prior::Gamma { shape, rate } => {
+                ((shape - 1.0) * theta.ln() - rate * theta + shape * rate.ln(), (shape - 1.0) / theta - rate)
+            }
+            Prior::LogNormal { mean, std } => {
+                let z = (theta.ln() - mean) / std;
+                (-0.5 * z * z - theta.ln() - std.ln() - HALF_LN_2PI, -(z / std + 1.0) / theta)
+            }
+            Prior::Normal { mean, std } => {
+                let z = (theta - mean) / std;
+                (-0.5 * z * z - std.ln() - HALF_LN_2PI, -z / std)
+            }
+        }
+    }
+}
+
+/// A parameter: its value, how it is constrained, whether the fit may move it, and its prior.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// The constrained value.
+    pub value: Mat,
+    /// The constraint.
+    pub transform: Transform,
+    /// Whether the fit leaves it alone.
+    pub fixed: bool,
+    /// A prior on each entry, if any.
+    pub prior: Option<Prior>,
+}
+
+impl Param {
+    /// A parameter without constraint.
+    pub fn free(value: Mat) -> Self {
+        Param { value, transform: Transform::Identity, fixed: false, prior: None }
+    }
+
+    /// A positive parameter, on a logarithmic scale.
+    pub fn positive(value: Mat) -> Self {
+        Param { value, transform: Transform::Exp, fixed: false, prior: None }
+    }
+
+    /// A positive scalar.
+    pub fn scalar(value: f64) -> Self {
+        Self::positive(Mat::filled(1, 1, value))
+    }
+
+    /// A positive row of `len` equal numbers.
+    pub fn row(len: usize, value: f64) -> Self {
+        Self::positive(Mat::filled(1, len, value))
+    }
+
+    /// The first entry, of a scalar the only one.
+    #[inline]
+    pub fn get(&self) -> f64 {
+        self.value.as_slice()[0]
+    }
+
+    /// Number of entries.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.value.len()
+    }
+
+    /// Whether it has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.value.is_empty()
+    }
+
+    /// All entries.
+    #[inline]
+    pub fn as_slice(&self) -> &[f64] {
+        self.value.as_slice()
+    }
+
+    /// Sets every entry to `value`.
+    pub fn set(&mut self, value: f64) {
+        self.value.fill(value);
+    }
+
+    /// Errs unless every entry is in the domain of the transform.
+    pub fn check(&self, name: &str) -> Result<()> {
+        match self.as_slice().iter().find(|v| !self.transform.admits(**v)) {
+            Some(bad) => Err(Error::invalid(name, self.transform.domain(), bad)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Something with parameters.
+pub trait Parameterized {
+    /// Names and parameters, in the one order that gradients and flat vectors follow.
+    fn params(&self) -> Vec<(String, &Param)>;
+    /// The same, in the same order, to write to.
+    fn params_mut(&mut self) -> Vec<(String, &mut Param)>;
+}
+
+/// Number of entries of all parameters, fixed ones included: the length of a gradient θ̄.
+pub fn count(of: &(impl Parameterized + ?Sized)) -> usize {
+    of.params().iter().map(|(_, p)| p.len()).sum()
+}
+
+/// The free parameters, unconstrained, one after the other.
+pub fn flatten(of: &(impl Parameterized + ?Sized)) -> Vec<f64> {
+    let mut u = Vec::new();
+    for (_, p) in of.params() {
+        if !p.fixed {
+            u.extend(p.as_slice().iter().map(|&v| p.transform.inverse(v)));
+        }
+    }
+    u
+}
+
+/// Writes the free parameters back: the inverse of [`flatten`].
+pub fn unflatten(of: &mut (impl Parameterized + ?Sized), u: &[f64]) {
+    let mut rest = u;
+    for (_, p) in of.params_mut() {
+        if !p.fixed {
+            let (mine, others) = rest.split_at(p.len());
+            let transform = p.transform;
+            for (v, &u) in p.value.as_mut_slice().iter_mut().zip(mine) {
+                *v = transform.forward(u);
+            }
+            rest = others;
+        }
+    }
+    debug_assert!(rest.is_empty());
+}
+
+/// From ∂F/∂θ of all parameters to ∂F/∂u of the free ones.
+pub fn chain(of: &(impl Parameterized + ?Sized), grad: &[f64], out: &mut [f64]) {
+    let (mut from, mut to) = (0, 0);
+    for (_, p) in of.params() {
+        if !p.fixed {
+            for (k, &v) in p.as_slice().iter().enumerate() {
+                out[to + k] = grad[from + k] * p.transform.slope(v);
+            }
+            to += p.len();
+        }
+        from += p.len();
+    }
+    debug_assert_eq!((from, to), (grad.len(), out.len()));
+}
+
+/// Σ log p(θ) over the parameters that have a prior; adds its gradient to `grad`.
+pub fn log_prior(of: &(impl Parameterized + ?Sized), mut grad: Option<&mut [f64]>) -> f64 {
+    let (mut sum, mut at) = (0.0, 0);
+    for (_, p) in of.params() {
+        if let Some(prior) = p.prior {
+            for (k, &v) in p.as_slice().iter().enumerate() {
+                let (value, slope) = prior.log_density(v);
+                sum += value;
+                if let Some(grad) = grad.as_deref_mut() {
+                    grad[at + k] += slope;
+                }
+            }
+        }
+        at += p.len();
+    }
+    sum
+}
+
+/// The parameters of a part of a whole, with the part's name in front: `"0.lengthscale"`.
+pub(crate) fn prefixed<P>(prefix: &str, of: Vec<(String, P)>) -> Vec<(String, P)> {
+    of.into_iter().map(|(name, p)| (format!("{prefix}.{name}"), p)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Transform; 4] = [
+        Transform::Identity,
+        Transform::Exp,
+        Transform::Softplus { lo: 1e-6 },
+        Transform::Interval { lo: -1.0, hi: 3.0 },
+    ];
+
+    #[test]
+    fn transforms_invert_and_their_slopes_are_derivatives() {
+        for t in ALL {
+            for u in [-20.0, -3.0, -0.1, 0.0, 0.7, 5.0, 20.0] {
+                let theta = t.forward(u);
+                assert!(t.admits(theta), "{t:?} at {u}");
+                assert!((t.inverse(theta) - u).abs() < 1e-6 * (1.0 + u.abs()), "{t:?} at {u}");
+                let h = 1e-6;
+                let fd = (t.forward(u + h) - t.forward(u - h)) / (2.0 * h);
+                assert!((t.slope(theta) - fd).abs() < 1e-6 * (1.0 + fd.abs()), "{t:?} at {u}");
+            }
+        }
+    }
+
+    #[test]
+    fn priors_are_differentiated() {
+        let all = [
+            Prior::Gamma { shape: 2.0, rate: 3.0 },
+            Prior::LogNormal { mean: 0.3, std: 0.7 },
+            Prior::Normal { mean: 0.3, std: 0.7 },
+        ];
+        for p in all {
+            let (x, h) = (0.8, 1e-6);
+            let fd = (p.log_density(x + h).0 - p.log_density(x - h).0) / (2.0 * h);
+            assert!((p.log_density(x).1 - fd).abs() < 1e-8, "{p:?}");
+        }
+    }
+}
