@@ -1,6 +1,8 @@
 //! Gaussian processes with uncertain inputs, for any kernel.
 
+pub mod check;
 pub mod error;
+pub mod kernel;
 pub mod linalg;
 pub mod mat;
 pub mod param;

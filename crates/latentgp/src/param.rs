@@ -214,6 +214,11 @@ pub fn count(of: &(impl Parameterized + ?Sized)) -> usize {
     of.params().iter().map(|(_, p)| p.len()).sum()
 }
 
+/// The constrained values of all parameters, fixed ones included, one after the other: θ.
+pub fn values(of: &(impl Parameterized + ?Sized)) -> Vec<f64> {
+    of.params().iter().flat_map(|(_, p)| p.as_slice()).copied().collect()
+}
+
 /// The free parameters, unconstrained, one after the other.
 pub fn flatten(of: &(impl Parameterized + ?Sized)) -> Vec<f64> {
     let mut u = Vec::new();

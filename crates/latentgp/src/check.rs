@@ -1,0 +1,196 @@
+//! The laws as functions: what every kernel and every rule must satisfy, to be called by tests and by
+//! whoever writes a kernel of their own.
+
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, KernelGrad, PointGrad};
+use crate::linalg;
+use crate::mat::Mat;
+use crate::param;
+
+/// ∂f/∂u by central differences with Richardson's correction; the step is relative to |u_i|.
+pub fn differences(u: &[f64], mut f: impl FnMut(&[f64]) -> f64) -> Vec<f64> {
+    let mut at = u.to_vec();
+    let mut central = |i: usize, h: f64| {
+        at[i] = u[i] + h;
+        let up = f(&at);
+        at[i] = u[i] - h;
+        let down = f(&at);
+        at[i] = u[i];
+        (up - down) / (2.0 * h)
+    };
+    (0..u.len())
+        .map(|i| {
+            let h = 1e-3 * (1.0 + u[i].abs()).min(u[i].abs().max(1e-2));
+            (4.0 * central(i, 0.5 * h) - central(i, h)) / 3.0
+        })
+        .collect()
+}
+
+/// The largest |a − b| relative to the largest of |b|, and to `floor`.
+pub fn relative_error(a: &[f64], b: &[f64], floor: f64) -> f64 {
+    let scale = b.iter().fold(floor, |s, v| s.max(v.abs()));
+    a.iter().zip(b).fold(0.0, |worst: f64, (a, b)| {
+        let error = (a - b).abs() / scale;
+        if error.is_nan() { f64::INFINITY } else { worst.max(error) }
+    })
+}
+
+fn require(what: &str, error: f64, tolerance: f64) -> Result<()> {
+    if error <= tolerance {
+        return Ok(());
+    }
+    Err(Error::Invalid {
+        what: what.to_string(),
+        expected: format!("a relative error of at most {tolerance:e}"),
+        found: format!("{error:e}"),
+    })
+}
+
+/// The laws of a kernel at the points x and z: symmetric, positive semi-definite, block methods that agree
+/// with `eval`, adjoints that agree with central differences to `tolerance` (1e-7 suits smooth kernels).
+///
+/// ```
+/// use latentgp::{Mat, check, kernel::Rbf};
+/// let x = Mat::from_fn(5, 2, |i, j| (i * 2 + j) as f64 * 0.3);
+/// let z = Mat::from_fn(4, 2, |i, j| 1.0 - (i + 3 * j) as f64 * 0.2);
+/// check::kernel(&Rbf::new(2), &x, &z, 1e-7)?;
+/// # Ok::<(), latentgp::Error>(())
+/// ```
+pub fn kernel(kernel: &dyn Kernel, x: &Mat, z: &Mat, tolerance: f64) -> Result<()> {
+    let (n, m) = (x.rows(), z.rows());
+    let mut cross = Mat::zeros(n, m);
+    kernel.cross(x, z, &mut cross);
+    let slow = Mat::from_fn(n, m, |i, j| kernel.eval(x.row(i), z.row(j)));
+    let swapped = Mat::from_fn(n, m, |i, j| kernel.eval(z.row(j), x.row(i)));
+    require("cross against eval", relative_error(cross.as_slice(), slow.as_slice(), 1e-12), 1e-12)?;
+    require("k(x, z) against k(z, x)", relative_error(swapped.as_slice(), slow.as_slice(), 1e-12), 1e-12)?;
+
+    let (mut gram, mut diag) = (Mat::zeros(n, n), vec![0.0; n]);
+    kernel.gram(x, &mut gram);
+    kernel.diag(x, &mut diag);
+    let found: Vec<f64> = (0..n).map(|i| gram[(i, i)]).collect();
+    require("diag against gram", relative_error(&diag, &found, 1e-12), 1e-12)?;
+    let off = |g: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
+        (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| g(i, j)).collect()
+    };
+    let eval = off(&|i, j| kernel.eval(x.row(i), x.row(j)));
+    require("gram against eval", relative_error(&off(&|i, j| gram[(i, j)]), &eval, 1e-12), 1e-12)?;
+    let lowest = linalg::eigh(&gram)?.0[0];
+    let scale = diag.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+    require("the most negative eigenvalue of k(x, x)", (-lowest / scale.max(1e-300)).max(0.0), 1e-10)?;
+
+    adjoints(kernel, x, z, tolerance)
+}
+
+/// A fixed matrix without structure, to weigh entries with.
+fn weights(rows: usize, cols: usize) -> Mat {
+    Mat::from_fn(rows, cols, |i, j| (1.7 * i as f64 + 0.9 * j as f64 + 0.3).sin() + 0.1)
+}
+
+fn with_theta(kernel: &dyn Kernel, theta: &[f64]) -> Box<dyn Kernel> {
+    let mut moved = kernel.boxed();
+    let mut rest = theta;
+    for (_, p) in moved.params_mut() {
+        let (mine, others) = rest.split_at(p.len());
+        p.value.as_mut_slice().copy_from_slice(mine);
+        rest = others;
+    }
+    moved
+}
+
+fn adjoints(kernel: &dyn Kernel, x: &Mat, z: &Mat, tolerance: f64) -> Result<()> {
+    let theta = param::values(kernel);
+    let parts = [theta.len(), x.len(), z.len()];
+    let join = |a: &[f64], b: &[f64], c: &[f64]| [a, b, c].concat();
+    let u = join(&theta, x.as_slice(), z.as_slice());
+    let split = |u: &[f64]| {
+        let (theta, rest) = u.split_at(parts[0]);
+        let (xs, zs) = rest.split_at(parts[1]);
+        let x = Mat::from_vec(x.rows(), x.cols(), xs.to_vec()).expect("as many as before");
+        let z = Mat::from_vec(z.rows(), z.cols(), zs.to_vec()).expect("as many as before");
+        (with_theta(kernel, theta), x, z)
+    };
+    let zeros = || (vec![0.0; parts[0]], Mat::zeros(x.rows(), x.cols()), Mat::zeros(z.rows(), z.cols()));
+
+    let bar = weights(x.rows(), z.rows());
+    let (mut gt, mut gx, mut gz) = zeros();
+    kernel.cross_adjoint(x, z, &bar, KernelGrad { theta: &mut gt, x: Some(&mut gx), z: Some(&mut gz) });
+    let cross = |u: &[f64]| {
+        let (k, x, z) = split(u);
+        let mut out = Mat::zeros(x.rows(), z.rows());
+        k.cross(&x, &z, &mut out);
+        out.dot(&bar)
+    };
+    let ours = join(&gt, gx.as_slice(), gz.as_slice());
+    require("cross_adjoint", relative_error(&ours, &differences(&u, cross), 1e-3), tolerance)?;
+
+    let (mut gt, mut gx, mut gz) = zeros();
+    for i in 0..x.rows() {
+        for j in 0..z.rows() {
+            let (mut px, mut pz) = (vec![0.0; x.cols()], vec![0.0; z.cols()]);
+            let point = PointGrad { theta: &mut gt, x: &mut px, z: &mut pz };
+            kernel.eval_adjoint(x.row(i), z.row(j), bar[(i, j)], point);
+            gx.row_mut(i).iter_mut().zip(&px).for_each(|(a, b)| *a += b);
+            gz.row_mut(j).iter_mut().zip(&pz).for_each(|(a, b)| *a += b);
+        }
+    }
+    let slow = join(&gt, gx.as_slice(), gz.as_slice());
+    require("eval_adjoint against cross_adjoint", relative_error(&slow, &ours, 1e-3), 1e-10)?;
+
+    let u = join(&theta, x.as_slice(), &[]);
+    let split = |u: &[f64]| {
+        let x = Mat::from_vec(x.rows(), x.cols(), u[parts[0]..].to_vec()).expect("as many as before");
+        (with_theta(kernel, &u[..parts[0]]), x)
+    };
+    let bar = weights(x.rows(), x.rows());
+    let (mut gt, mut gx, _) = zeros();
+    kernel.gram_adjoint(x, &bar, KernelGrad { theta: &mut gt, x: Some(&mut gx), z: None });
+    let gram = |u: &[f64]| {
+        let (k, x) = split(u);
+        let mut out = Mat::zeros(x.rows(), x.rows());
+        k.gram(&x, &mut out);
+        out.dot(&bar)
+    };
+    let ours = join(&gt, gx.as_slice(), &[]);
+    require("gram_adjoint", relative_error(&ours, &differences(&u, gram), 1e-3), tolerance)?;
+
+    let bar = weights(1, x.rows()).into_vec();
+    let (mut gt, mut gx, _) = zeros();
+    kernel.diag_adjoint(x, &bar, KernelGrad { theta: &mut gt, x: Some(&mut gx), z: None });
+    let diag = |u: &[f64]| {
+        let (k, x) = split(u);
+        let mut out = vec![0.0; x.rows()];
+        k.diag(&x, &mut out);
+        out.iter().zip(&bar).map(|(a, b)| a * b).sum()
+    };
+    let ours = join(&gt, gx.as_slice(), &[]);
+    require("diag_adjoint", relative_error(&ours, &differences(&u, diag), 1e-3), tolerance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Matern12, Matern32, Matern52, RationalQuadratic, Rbf, Select};
+
+    #[test]
+    fn stationary_kernels_and_their_compositions_obey_the_laws() {
+        let x = Mat::from_fn(7, 3, |i, j| (2.3 * i as f64 + 1.1 * j as f64).sin());
+        let z = Mat::from_fn(5, 3, |i, j| (1.3 * i as f64 - 0.7 * j as f64).cos());
+        let mut rq = RationalQuadratic::new(3);
+        rq.alpha.as_mut().unwrap().set(0.7);
+        rq.lengthscale.value.as_mut_slice().copy_from_slice(&[0.8, 1.3, 2.0]);
+        let all: Vec<Box<dyn Kernel>> = vec![
+            Box::new(Rbf::new(3)),
+            Box::new(Rbf::isotropic(3)),
+            Box::new(Matern12::new(3)),
+            Box::new(Matern32::new(3)),
+            Box::new(Matern52::isotropic(3)),
+            Box::new(rq.clone()),
+            Box::new(rq * Matern32::new(3) + Select::new(Rbf::new(2), &[2, 0], 3)),
+            Box::new((Rbf::new(3) + Matern32::new(3)) * Matern52::new(3) * Rbf::isotropic(3)),
+        ];
+        for k in &all {
+            kernel(&**k, &x, &z, 1e-7).unwrap_or_else(|e| panic!("{k}: {e}"));
+        }
+    }
+}

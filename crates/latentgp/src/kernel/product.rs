@@ -1,0 +1,163 @@
+//! k = ∏_i k_i.
+
+use super::{ClosedForm, Kernel, KernelGrad, PointGrad, sum};
+use crate::mat::Mat;
+use crate::param::{Param, Parameterized};
+
+/// The product of kernels. Its parameters are named `"0.variance"`, `"1.lengthscale"`, …
+#[derive(Clone)]
+pub struct Product {
+    /// The factors.
+    pub parts: Vec<Box<dyn Kernel>>,
+}
+
+impl Product {
+    /// The product of the parts.
+    ///
+    /// # Panics
+    /// Without parts.
+    pub fn new(parts: Vec<Box<dyn Kernel>>) -> Self {
+        assert!(!parts.is_empty(), "a product has at least one part");
+        Product { parts }
+    }
+
+    /// K of every part, one after the other.
+    fn blocks(&self, rows: usize, cols: usize, block: impl Fn(&dyn Kernel, &mut Mat)) -> Vec<Mat> {
+        self.parts
+            .iter()
+            .map(|k| {
+                let mut out = Mat::zeros(rows, cols);
+                block(&**k, &mut out);
+                out
+            })
+            .collect()
+    }
+}
+
+fn multiply(out: &mut [f64], by: &[f64]) {
+    out.iter_mut().zip(by).for_each(|(a, b)| *a *= b);
+}
+
+/// bar ∘ the product of all blocks but the i-th.
+fn bar_of(i: usize, bar: &[f64], blocks: &[Mat]) -> Vec<f64> {
+    let mut mine = bar.to_vec();
+    for (j, block) in blocks.iter().enumerate() {
+        if j != i {
+            multiply(&mut mine, block.as_slice());
+        }
+    }
+    mine
+}
+
+fn bar_mat(i: usize, bar: &Mat, blocks: &[Mat]) -> Mat {
+    let mine = bar_of(i, bar.as_slice(), blocks);
+    Mat::from_vec(bar.rows(), bar.cols(), mine).expect("as many entries as bar has")
+}
+
+impl Parameterized for Product {
+    fn params(&self) -> Vec<(String, &Param)> {
+        sum::params(&self.parts)
+    }
+    fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
+        sum::params_mut(&mut self.parts)
+    }
+}
+
+impl Kernel for Product {
+    fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
+        self.parts.iter().map(|k| k.eval(x, z)).product()
+    }
+
+    fn eval_adjoint(&self, x: &[f64], z: &[f64], bar: f64, grad: PointGrad<'_>) {
+        let at = sum::offsets(&self.parts);
+        let values: Vec<f64> = self.parts.iter().map(|k| k.eval(x, z)).collect();
+        for (i, k) in self.parts.iter().enumerate() {
+            let others: f64 = values.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, v)| v).product();
+            let theta = &mut grad.theta[at[i]..at[i + 1]];
+            k.eval_adjoint(x, z, bar * others, PointGrad { theta, x: grad.x, z: grad.z });
+        }
+    }
+
+    /// Sums inside a product stand in parentheses.
+    fn expression(&self) -> String {
+        let wrap = |e: String| if top_level_plus(&e) { format!("({e})") } else { e };
+        let parts: Vec<String> = self.parts.iter().map(|k| wrap(k.expression())).collect();
+        parts.join(" * ")
+    }
+
+    fn input_dim(&self) -> Option<usize> {
+        sum::input_dim(&self.parts)
+    }
+
+    fn cross(&self, x: &Mat, z: &Mat, out: &mut Mat) {
+        let blocks = self.blocks(x.rows(), z.rows(), |k, out| k.cross(x, z, out));
+        out.fill(1.0);
+        blocks.iter().for_each(|b| multiply(out.as_mut_slice(), b.as_slice()));
+    }
+
+    fn cross_adjoint(&self, x: &Mat, z: &Mat, bar: &Mat, mut grad: KernelGrad<'_>) {
+        let at = sum::offsets(&self.parts);
+        let blocks = self.blocks(x.rows(), z.rows(), |k, out| k.cross(x, z, out));
+        for (i, k) in self.parts.iter().enumerate() {
+            k.cross_adjoint(x, z, &bar_mat(i, bar, &blocks), grad.part(at[i], at[i + 1]));
+        }
+    }
+
+    fn gram(&self, x: &Mat, out: &mut Mat) {
+        let blocks = self.blocks(x.rows(), x.rows(), |k, out| k.gram(x, out));
+        out.fill(1.0);
+        blocks.iter().for_each(|b| multiply(out.as_mut_slice(), b.as_slice()));
+    }
+
+    fn gram_adjoint(&self, x: &Mat, bar: &Mat, mut grad: KernelGrad<'_>) {
+        let at = sum::offsets(&self.parts);
+        let blocks = self.blocks(x.rows(), x.rows(), |k, out| k.gram(x, out));
+        for (i, k) in self.parts.iter().enumerate() {
+            k.gram_adjoint(x, &bar_mat(i, bar, &blocks), grad.part(at[i], at[i + 1]));
+        }
+    }
+
+    fn diag(&self, x: &Mat, out: &mut [f64]) {
+        let blocks = self.blocks(1, x.rows(), |k, out| k.diag(x, out.as_mut_slice()));
+        out.fill(1.0);
+        blocks.iter().for_each(|b| multiply(out, b.as_slice()));
+    }
+
+    fn diag_adjoint(&self, x: &Mat, bar: &[f64], mut grad: KernelGrad<'_>) {
+        let at = sum::offsets(&self.parts);
+        let blocks = self.blocks(1, x.rows(), |k, out| k.diag(x, out.as_mut_slice()));
+        for (i, k) in self.parts.iter().enumerate() {
+            k.diag_adjoint(x, &bar_of(i, bar, &blocks), grad.part(at[i], at[i + 1]));
+        }
+    }
+
+    fn closed_form(&self) -> Option<ClosedForm> {
+        let at = sum::offsets(&self.parts);
+        let mut all: Option<ClosedForm> = None;
+        for (i, k) in self.parts.iter().enumerate() {
+            let mine = k.closed_form()?.shifted(at[i]);
+            all = Some(match all {
+                None => mine,
+                Some(before) => before.times(&mine)?,
+            });
+        }
+        all
+    }
+
+    fn relevance(&self) -> Option<Vec<f64>> {
+        sum::relevance(&self.parts)
+    }
+}
+
+/// Whether the expression has a `+` outside every bracket.
+fn top_level_plus(expression: &str) -> bool {
+    let mut depth = 0;
+    expression.chars().any(|c| {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        c == '+' && depth == 0
+    })
+}
