@@ -2,6 +2,7 @@
 //! whoever writes a kernel of their own.
 
 use crate::error::{Error, Result};
+use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, Rule};
 use crate::kernel::{Kernel, KernelGrad, PointGrad};
 use crate::linalg;
 use crate::mat::Mat;
@@ -167,10 +168,125 @@ fn adjoints(kernel: &dyn Kernel, x: &Mat, z: &Mat, tolerance: f64) -> Result<()>
     require("diag_adjoint", relative_error(&ours, &differences(&u, diag), 1e-3), tolerance)
 }
 
+/// The laws of a rule in `dim` dimensions: as many weights and nodes as it says, weights that sum to 1,
+/// nodes of mean 0 and covariance I within `tolerance` (1e-12 for a deterministic rule).
+pub fn rule(rule: &impl Rule, dim: usize, tolerance: f64) -> Result<()> {
+    let (weights, xi) = (rule.weights(dim), rule.nodes(dim));
+    if weights.len() as f64 != rule.count(dim) || xi.rows() != weights.len() || xi.cols() != dim {
+        let found = format!("{} weights, {} nodes", weights.len(), xi.shape());
+        return Err(Error::shape(Rule::expression(rule), format!("{} nodes", rule.count(dim)), found));
+    }
+    require("sum of the weights", (weights.iter().sum::<f64>() - 1.0).abs(), 1e-11)?;
+    for p in 0..dim {
+        let mean: f64 = weights.iter().enumerate().map(|(s, w)| w * xi[(s, p)]).sum();
+        require("mean of the nodes", mean.abs(), tolerance)?;
+        for q in 0..=p {
+            let cov: f64 = weights.iter().enumerate().map(|(s, w)| w * xi[(s, p)] * xi[(s, q)]).sum();
+            require("covariance of the nodes", (cov - f64::from(p == q)).abs(), tolerance)?;
+        }
+    }
+    Ok(())
+}
+
+/// The adjoint of Ψ-statistics against central differences in θ, Z, μ and S.
+pub fn psi_adjoint(
+    expectation: &dyn Expectation,
+    kernel: &dyn Kernel,
+    q: &Gaussians,
+    z: &Mat,
+    tolerance: f64,
+) -> Result<()> {
+    let bar = Psi { psi0: 0.7, psi1: weights(q.n(), z.rows()), psi2: weights(z.rows(), z.rows()) };
+    let theta = param::values(kernel);
+    let mut theta_bar = vec![0.0; theta.len()];
+    let zeros = |a: &Mat| Mat::zeros(a.rows(), a.cols());
+    let (mut z_bar, mut mean_bar, mut var_bar) = (zeros(z), zeros(&q.mean), zeros(&q.var));
+    let grad = PsiGrad { theta: &mut theta_bar, z: &mut z_bar, mean: &mut mean_bar, var: &mut var_bar };
+    expectation.psi_adjoint(kernel, q, z, &bar, grad)?;
+    let ours = [&theta_bar[..], z_bar.as_slice(), mean_bar.as_slice(), var_bar.as_slice()].concat();
+    let u = [&theta[..], z.as_slice(), q.mean.as_slice(), q.var.as_slice()].concat();
+    let mut failed = None;
+    let value = |u: &[f64]| {
+        let (theta, rest) = u.split_at(theta_bar.len());
+        let (zs, rest) = rest.split_at(z.len());
+        let (means, vars) = rest.split_at(q.mean.len());
+        let mat = |like: &Mat, from: &[f64]| {
+            Mat::from_vec(like.rows(), like.cols(), from.to_vec()).expect("as many as before")
+        };
+        let moved = Gaussians { mean: mat(&q.mean, means), var: mat(&q.var, vars) };
+        match expectation.psi(&*with_theta(kernel, theta), &moved, &mat(z, zs)) {
+            Ok(psi) => bar.psi0 * psi.psi0 + bar.psi1.dot(&psi.psi1) + bar.psi2.dot(&psi.psi2),
+            Err(e) => {
+                failed = Some(e);
+                f64::NAN
+            }
+        }
+    };
+    let slow = differences(&u, value);
+    if let Some(e) = failed {
+        return Err(e);
+    }
+    require("psi_adjoint", relative_error(&ours, &slow, 1e-3), tolerance)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expectation::{
+        Analytic, Cubature5, GaussHermite, MinimalSkew, MonteCarlo, QuasiMonteCarlo, ScaledUnscented,
+        Unscented,
+    };
     use crate::kernel::{Matern12, Matern32, Matern52, RationalQuadratic, Rbf, Select};
+
+    fn inputs(n: usize, dim: usize) -> Gaussians {
+        let mean = Mat::from_fn(n, dim, |i, j| (2.3 * i as f64 + 1.1 * j as f64).sin());
+        let var = Mat::from_fn(n, dim, |i, j| 0.3 + 0.25 * (1.7 * i as f64 - 0.4 * j as f64).cos());
+        Gaussians::new(mean, var).unwrap()
+    }
+
+    #[test]
+    fn rules_obey_the_laws() {
+        for dim in 1..=7 {
+            rule(&Unscented, dim, 1e-12).unwrap();
+            rule(&ScaledUnscented { alpha: 0.9, kappa: 1.5 }, dim, 1e-12).unwrap();
+            rule(&MinimalSkew::default(), dim, 1e-12).unwrap();
+            rule(&GaussHermite::new(2), dim, 1e-12).unwrap();
+            rule(&GaussHermite::new(4), dim, 1e-12).unwrap();
+            rule(&Cubature5, dim, 1e-12).unwrap();
+            rule(&MonteCarlo::new(40_000, 3), dim, 0.03).unwrap();
+            rule(&QuasiMonteCarlo::new(4096, 3), dim, 0.01).unwrap();
+        }
+    }
+
+    #[test]
+    fn psi_adjoints_of_an_rbf_agree_with_differences() {
+        let z = Mat::from_fn(5, 3, |i, j| (1.3 * i as f64 - 0.7 * j as f64).cos());
+        let mut k = Rbf::new(3);
+        k.lengthscale.value.as_mut_slice().copy_from_slice(&[0.8, 1.3, 2.0]);
+        k.variance.set(1.4);
+        let sum = k.clone() + Select::new(Rbf::isotropic(2), &[2, 0], 3);
+        let all: Vec<Box<dyn Expectation>> = vec![
+            Box::new(Analytic),
+            Box::new(Unscented),
+            Box::new(GaussHermite::new(2)),
+            Box::new(MonteCarlo::new(7, 1)),
+        ];
+        for e in &all {
+            psi_adjoint(&**e, &k, &inputs(6, 3), &z, 1e-7).unwrap_or_else(|err| panic!("{e}: {err}"));
+            psi_adjoint(&**e, &sum, &inputs(40, 3), &z, 1e-7).unwrap_or_else(|err| panic!("{e}: {err}"));
+        }
+    }
+
+    #[test]
+    fn quadrature_converges_to_the_closed_form() {
+        let z = Mat::from_fn(5, 3, |i, j| (1.3 * i as f64 - 0.7 * j as f64).cos());
+        let k = Rbf::new(3) + Select::new(Rbf::isotropic(2), &[2, 0], 3);
+        let exact = Analytic.psi(&k, &inputs(9, 3), &z).unwrap();
+        let close = GaussHermite::new(20).psi(&k, &inputs(9, 3), &z).unwrap();
+        assert!((exact.psi0 - close.psi0).abs() < 1e-10);
+        assert!(relative_error(close.psi1.as_slice(), exact.psi1.as_slice(), 0.0) < 1e-8);
+        assert!(relative_error(close.psi2.as_slice(), exact.psi2.as_slice(), 0.0) < 1e-8);
+    }
 
     #[test]
     fn stationary_kernels_and_their_compositions_obey_the_laws() {

@@ -2,10 +2,14 @@
 
 pub mod check;
 pub mod error;
+pub mod evidence;
+pub mod expectation;
 pub mod kernel;
 pub mod linalg;
 pub mod mat;
+pub mod nearest;
 pub mod param;
+pub mod special;
 mod vmath;
 
 pub use error::{Error, Result};

@@ -60,13 +60,22 @@ pub fn mul_nt(a: &Mat, b: &Mat) -> Mat {
 
 /// The lower triangle of out += alpha · aᵀa; the upper one is left alone, see [`mirror_lower`].
 pub fn add_ata(alpha: f64, a: &Mat, out: &mut Mat) {
+    add_lower(alpha, a, a, out);
+}
+
+/// The lower triangle of out += aᵀb, for a product that is symmetric; see [`mirror_lower`].
+pub fn add_atb_lower(a: &Mat, b: &Mat, out: &mut Mat) {
+    add_lower(1.0, a, b, out);
+}
+
+fn add_lower(alpha: f64, a: &Mat, b: &Mat, out: &mut Mat) {
     triangular::matmul(
         view_mut(out),
         BlockStructure::TriangularLower,
         Accum::Add,
         view(a).transpose(),
         BlockStructure::Rectangular,
-        view(a),
+        view(b),
         BlockStructure::Rectangular,
         alpha,
         Par::Seq,

@@ -1,0 +1,5 @@
+//! Matrices to a number and its adjoints. No kernels and no parameters here.
+
+mod collapsed;
+
+pub use collapsed::{Collapsed, CollapsedBar, Factors, collapsed};

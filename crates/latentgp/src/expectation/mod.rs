@@ -1,0 +1,219 @@
+//! Ψ-statistics: expectations of a kernel under Gaussian inputs q(x_n) = N(μ_n, diag S_n).
+//!
+//! ```text
+//! Ψ0 = Σ_n E[k(x_n, x_n)]     Ψ1_nm = E[k(x_n, z_m)]     Ψ2_mm' = Σ_n E[k(x_n, z_m) k(x_n, z_m')]
+//! ```
+//!
+//! [`Analytic`] has them in closed form for some kernels; every other method is a set of weighted nodes,
+//! and works for any kernel (see [`rule`]). Memory is O(NM + M²): an N×M×M array exists nowhere.
+//!
+//! ```
+//! use latentgp::{Mat, expectation::{Analytic, Expectation, Gaussians, Unscented}, kernel::Rbf};
+//! let q = Gaussians::new(Mat::from_rows(&[[0.0, 1.0]]), Mat::filled(1, 2, 0.05))?;
+//! let z = Mat::from_rows(&[[0.2, 0.7], [1.0, -1.0]]);
+//! let exact = Analytic.psi(&Rbf::new(2), &q, &z)?;
+//! let close = Unscented.psi(&Rbf::new(2), &q, &z)?;
+//! assert!((exact.psi1[(0, 0)] - close.psi1[(0, 0)]).abs() < 1e-3);
+//! # Ok::<(), latentgp::Error>(())
+//! ```
+
+mod analytic;
+mod auto;
+mod cubature;
+mod gauss_hermite;
+mod monte_carlo;
+mod parse;
+mod quasi_monte_carlo;
+pub mod rule;
+mod sobol;
+mod unscented;
+
+pub use analytic::Analytic;
+pub use auto::{Auto, stronger};
+pub use cubature::Cubature5;
+pub use gauss_hermite::GaussHermite;
+pub use monte_carlo::{GivenDraws, MonteCarlo};
+pub use parse::{names, parse};
+pub use quasi_monte_carlo::QuasiMonteCarlo;
+pub use rule::Rule;
+pub use unscented::{MinimalSkew, ScaledUnscented, Unscented};
+
+use crate::error::{Error, Result};
+use crate::kernel::{self, Kernel};
+use crate::mat::Mat;
+use std::fmt;
+
+/// Independent Gaussians, one a row: means and variances, both N×Q.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gaussians {
+    /// μ.
+    pub mean: Mat,
+    /// S, variances, ≥ 0.
+    pub var: Mat,
+}
+
+impl Gaussians {
+    /// Checks that the shapes agree, the means are finite and the variances finite and not negative.
+    pub fn new(mean: Mat, var: Mat) -> Result<Self> {
+        if mean.shape() != var.shape() {
+            return Err(Error::shape("variances of the inputs", mean.shape(), var.shape()));
+        }
+        if !mean.is_finite() {
+            return Err(Error::not_finite("a mean of the inputs"));
+        }
+        if let Some(bad) = var.as_slice().iter().find(|v| !(v.is_finite() && **v >= 0.0)) {
+            return Err(Error::invalid("variance of an input", "a finite number, not negative", bad));
+        }
+        Ok(Gaussians { mean, var })
+    }
+
+    /// Points without uncertainty.
+    pub fn certain(x: Mat) -> Self {
+        let var = Mat::zeros(x.rows(), x.cols());
+        Gaussians { mean: x, var }
+    }
+
+    /// Number of points.
+    pub fn n(&self) -> usize {
+        self.mean.rows()
+    }
+
+    /// Number of input columns.
+    pub fn dim(&self) -> usize {
+        self.mean.cols()
+    }
+
+    /// The rows listed.
+    pub fn select_rows(&self, rows: &[usize]) -> Self {
+        Gaussians { mean: self.mean.select_rows(rows), var: self.var.select_rows(rows) }
+    }
+}
+
+/// Ψ-statistics, or adjoints of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Psi {
+    /// Σ_n E[k(x_n, x_n)].
+    pub psi0: f64,
+    /// E[k(x_n, z_m)], N×M.
+    pub psi1: Mat,
+    /// Σ_n E[k(x_n, z_m) k(x_n, z_m')], M×M, symmetric.
+    pub psi2: Mat,
+}
+
+impl Psi {
+    /// All zero, for N points and M inducing inputs.
+    pub fn zeros(n: usize, m: usize) -> Self {
+        Psi { psi0: 0.0, psi1: Mat::zeros(n, m), psi2: Mat::zeros(m, m) }
+    }
+}
+
+/// Where the gradient of Ψ-statistics is added.
+pub struct PsiGrad<'a> {
+    /// ∂F/∂θ of the kernel.
+    pub theta: &'a mut [f64],
+    /// ∂F/∂Z.
+    pub z: &'a mut Mat,
+    /// ∂F/∂μ.
+    pub mean: &'a mut Mat,
+    /// ∂F/∂S.
+    pub var: &'a mut Mat,
+}
+
+/// What an expectation will take, known before it runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Nodes a point; 0 for a closed form.
+    pub nodes: f64,
+    /// Kernel evaluations of one pass over all points.
+    pub evaluations: f64,
+    /// Working memory in bytes, besides the inputs.
+    pub bytes: f64,
+}
+
+/// A way to compute Ψ-statistics.
+pub trait Expectation: CloneExpectation + Send + Sync {
+    /// Ψ0, Ψ1, Ψ2.
+    fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi>;
+
+    /// Adds the gradient of bar.psi0·Ψ0 + Σ bar.psi1 ∘ Ψ1 + Σ bar.psi2 ∘ Ψ2.
+    fn psi_adjoint(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        bar: &Psi,
+        grad: PsiGrad<'_>,
+    ) -> Result<()>;
+
+    /// The expectation as an expression, as [`parse`] reads it.
+    fn expression(&self) -> String;
+
+    /// What N points of Q columns and M inducing inputs will take.
+    fn cost(&self, n: usize, q: usize, m: usize) -> Cost;
+
+    /// Errs when the rule cannot or should not run in `dim` dimensions: too many nodes, no such rule.
+    fn check(&self, kernel: &dyn Kernel, dim: usize) -> Result<()>;
+
+    /// Whether all weights are ≥ 0 in `dim` dimensions, so that Ψ0 − tr Kzz⁻¹Ψ2 ≥ 0.
+    fn nonnegative(&self, dim: usize) -> bool;
+
+    /// The largest number of nodes that this expectation accepts.
+    fn set_max_nodes(&mut self, _limit: usize) {}
+
+    /// Draws new nodes for the given step, where nodes are drawn afresh.
+    fn renew(&mut self, _step: u64) {}
+
+    /// Whether [`renew`](Self::renew) changes the nodes: the objective is then noisy, and wants Adam.
+    fn is_stochastic(&self) -> bool {
+        false
+    }
+}
+
+/// Cloning behind a `Box<dyn Expectation>`; every `Clone` expectation has it.
+pub trait CloneExpectation {
+    /// A copy in a box.
+    fn boxed(&self) -> Box<dyn Expectation>;
+}
+
+impl<E: Expectation + Clone + 'static> CloneExpectation for E {
+    fn boxed(&self) -> Box<dyn Expectation> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Expectation> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
+}
+
+impl fmt::Display for dyn Expectation + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.expression())
+    }
+}
+
+impl fmt::Debug for dyn Expectation + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.expression())
+    }
+}
+
+/// Errs unless kernel, inputs and inducing inputs fit each other.
+fn check_shapes(kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<()> {
+    if z.cols() != q.dim() {
+        return Err(Error::shape("columns of the inducing inputs", q.dim(), z.cols()));
+    }
+    kernel::check_dim(kernel, q.dim())
+}
+
+/// Rows go in this many parts at the most, whatever the number of threads; sums over the parts are taken
+/// in their order, so that the digits do not depend on the threads.
+const PARTS: usize = 32;
+/// A part has at least this many rows.
+const PART_ROWS: usize = 32;
+
+/// The rows of each part but the last.
+pub(crate) fn part_rows(n: usize) -> usize {
+    n.div_ceil(PARTS).max(PART_ROWS)
+}
