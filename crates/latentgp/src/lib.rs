@@ -3,6 +3,7 @@
 pub mod error;
 pub mod linalg;
 pub mod mat;
+pub mod optim;
 pub mod param;
 mod vmath;
 
