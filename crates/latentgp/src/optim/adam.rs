@@ -149,8 +149,8 @@ impl Adam {
                 *trial = u + change;
             }
             state.evaluations += 1;
-            let value = evaluate(&work.trial, &mut work.gradient, f)
-                .inspect_err(|_| state.evaluations = counted)?;
+            let value =
+                evaluate(&work.trial, &mut work.gradient, f).inspect_err(|_| state.evaluations = counted)?;
             if let Some(value) = value {
                 return Ok(self.accept(state, value));
             }
@@ -272,5 +272,120 @@ impl Optimizer for Adam {
         let report = self.resume(&mut state, f, watch);
         u.copy_from_slice(&state.u);
         report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optim::quiet;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    const NEAR: f64 = 0.02;
+
+    fn bowl(u: &[f64], g: &mut [f64]) -> Result<f64> {
+        g.copy_from_slice(&[u[0] - 1.0, 50.0 * (u[1] + 2.0)]);
+        Ok(0.5 * (u[0] - 1.0).powi(2) + 25.0 * (u[1] + 2.0).powi(2))
+    }
+
+    #[test]
+    fn the_first_moves_are_those_of_the_formula() {
+        let how = Adam { decay: 0.5, ..Adam::default() };
+        let mut state = how.start(&[3.0, 0.0], &mut bowl).unwrap();
+        let (mut u, mut g) = ([3.0, 0.0], [0.0; 2]);
+        let (mut m, mut v) = ([0.0; 2], [0.0; 2]);
+        for k in 1..=20 {
+            assert_eq!(how.step(&mut state, &mut bowl), Ok(None));
+            bowl(&u, &mut g).unwrap();
+            for i in 0..2 {
+                m[i] = 0.9 * m[i] + 0.1 * g[i];
+                v[i] = 0.999 * v[i] + 0.001 * g[i] * g[i];
+                let (m, v) = (m[i] / (1.0 - 0.9f64.powi(k)), v[i] / (1.0 - 0.999f64.powi(k)));
+                u[i] -= 0.01 / (1.0 + 0.5 * f64::from(k - 1)) * m / (v.sqrt() + 1e-8);
+                assert!((state.u[i] - u[i]).abs() < 1e-12, "move {k}");
+            }
+        }
+    }
+
+    #[test]
+    fn noise_is_averaged_away() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut noisy = |u: &[f64], g: &mut [f64]| {
+            let value = bowl(u, g)?;
+            g.iter_mut().for_each(|g| *g += rng.random_range(-1.0..1.0));
+            Ok(value + rng.random_range(-1.0..1.0))
+        };
+        let mut u = [0.0, 0.0];
+        let how = Adam { learning_rate: 0.05, decay: 0.01, max_iterations: 5000, ..Adam::default() };
+        let report = how.minimize(&mut u, &mut noisy, &mut quiet).unwrap();
+        assert_eq!((report.stop_reason, report.iterations), (StopReason::MaxIterations, 5000));
+        assert_eq!(report.evaluations, 5001);
+        assert!((u[0] - 1.0).abs() < NEAR && (u[1] + 2.0).abs() < NEAR, "{u:?}");
+    }
+
+    #[test]
+    fn a_smoothed_value_that_rests_stops_the_run() {
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let mut noisy = |u: &[f64], g: &mut [f64]| Ok(bowl(u, g)? + 0.1 * rng.random_range(-1.0..1.0));
+        let how = Adam { value_tolerance: Some(0.02), max_iterations: 100_000, ..Adam::default() };
+        let mut u = [3.0, 0.0];
+        let report = how.minimize(&mut u, &mut noisy, &mut quiet).unwrap();
+        assert_eq!((report.stop_reason, report.converged), (StopReason::Value, true));
+        assert!(report.iterations < 2000 && bowl(&u, &mut [0.0; 2]).unwrap() < 0.1, "{u:?} {report:?}");
+    }
+
+    #[test]
+    fn a_move_over_a_wall_is_halved_until_it_fits() {
+        let wall = |u: &[f64], g: &mut [f64]| {
+            if u[0] < 2.0 {
+                return Err(Error::NotPositiveDefinite { what: "K".into(), jitter: 0.0 });
+            }
+            bowl(u, g)
+        };
+        let mut u = [2.005, -1.9];
+        let report = Adam::default().minimize(&mut u, &mut { wall }, &mut quiet).unwrap();
+        assert_eq!((report.stop_reason, report.converged), (StopReason::LineSearch, false));
+        assert!(u[0] >= 2.0 && u[0] < 2.005 && report.iterations > 0, "{u:?}");
+        let never = |u: &[f64], g: &mut [f64]| if u == [3.0, 0.0] { bowl(u, g) } else { Ok(f64::NAN) };
+        let mut u = [3.0, 0.0];
+        let report = Adam::default().minimize(&mut u, &mut { never }, &mut quiet).unwrap();
+        assert_eq!((report.stop_reason, report.evaluations), (StopReason::LineSearch, 12));
+        assert_eq!(u, [3.0, 0.0]);
+    }
+
+    #[test]
+    fn plains_empty_vectors_and_bad_settings() {
+        let mut flat = |_: &[f64], g: &mut [f64]| {
+            g.fill(0.0);
+            Ok(2.0)
+        };
+        for u in [&mut [][..], &mut [4.0]] {
+            let report = Adam::default().minimize(u, &mut flat, &mut quiet).unwrap();
+            assert_eq!((report.evaluations, report.stop_reason), (1, StopReason::Gradient));
+        }
+        for bad in [
+            Adam { learning_rate: f64::NAN, ..Adam::default() },
+            Adam { beta2: 1.0, ..Adam::default() },
+            Adam { epsilon: 0.0, ..Adam::default() },
+            Adam { window: 0, ..Adam::default() },
+            Adam { value_tolerance: Some(-1.0), ..Adam::default() },
+        ] {
+            let found = bad.minimize(&mut [1.0], &mut flat, &mut quiet);
+            assert!(matches!(found, Err(Error::Invalid { .. })), "{bad:?}");
+        }
+        let mut error = |_: &[f64], _: &mut [f64]| Err(Error::Interrupted);
+        assert_eq!(Adam::default().start(&[1.0], &mut error).unwrap_err(), Error::Interrupted);
+    }
+
+    #[test]
+    fn gradients_near_the_largest_number_still_move() {
+        let mut steep = |u: &[f64], g: &mut [f64]| {
+            g[0] = 1e300 * u[0].signum();
+            Ok(u[0].abs())
+        };
+        let mut u = [1.0];
+        Adam { max_iterations: 5, ..Adam::default() }.minimize(&mut u, &mut steep, &mut quiet).unwrap();
+        assert!(u[0].is_finite());
     }
 }

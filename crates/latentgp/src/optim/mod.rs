@@ -17,10 +17,12 @@
 //! ```
 
 mod adam;
+mod history;
 mod lbfgs;
 mod line_search;
 
 pub use adam::{Adam, AdamState};
+pub use history::History;
 pub use lbfgs::{Lbfgs, LbfgsState};
 
 use crate::error::{Error, Result};

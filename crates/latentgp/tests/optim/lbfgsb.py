@@ -58,6 +58,12 @@ def gplvm(u, n=40, d=6):
     return f, np.append(gx.ravel(), noise * np.trace(bar))
 
 
+def gplvm_start(n=40):
+    i = np.arange(float(n))
+    x = np.stack([np.cos(2 * np.pi * i / n), 0.1 * np.sin(i)], 1)
+    return np.append(x.ravel(), -2.0)
+
+
 def both(f, g):
     return lambda x: (f(x), g(x))
 
@@ -71,7 +77,7 @@ PROBLEMS = [
     ("brown", brown, np.array([1.0, 1.0])),
     ("quadratic", quadratic, np.zeros(50)),
     ("trigonometric", trigonometric, np.full(100, 0.01)),
-    ("gplvm", gplvm, np.append(np.stack([np.cos(2 * np.pi * np.arange(40) / 40), 0.1 * np.sin(np.arange(40.0))], 1).ravel(), -2.0)),
+    ("gplvm", gplvm, gplvm_start()),
 ]
 
 
@@ -81,7 +87,8 @@ def main():
         for memory in (10, 20, 30):
             options = dict(maxcor=memory, ftol=ftol, gtol=gtol, maxfun=100_000, maxiter=100_000, maxls=20)
             r = minimize(f, x0, jac=True, method="L-BFGS-B", options=options)
-            runs.append(dict(problem=name, n=len(x0), memory=memory, iterations=r.nit, evaluations=r.nfev, value=float(r.fun), message=r.message))
+            counts = dict(iterations=r.nit, evaluations=r.nfev, value=float(r.fun), message=r.message)
+            runs.append(dict(problem=name, n=len(x0), memory=memory) | counts)
     made_by = f"SciPy {scipy.__version__}, NumPy {np.__version__}, lbfgsb.py beside this file"
     here = pathlib.Path(__file__).parent
     lines = ",\n".join("    " + json.dumps(r) for r in runs)

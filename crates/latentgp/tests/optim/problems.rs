@@ -18,7 +18,7 @@ pub struct Problem {
 pub fn all() -> Vec<Problem> {
     let problem = |name, start: Vec<f64>, function, least| Problem { name, start, function, least };
     vec![
-        problem("rosenbrock", [-1.2, 1.0].repeat(1), rosenbrock, Some(0.0)),
+        problem("rosenbrock", vec![-1.2, 1.0], rosenbrock, Some(0.0)),
         problem("rosenbrock", [-1.2, 1.0].repeat(50), rosenbrock, Some(0.0)),
         problem("rosenbrock", [-1.2, 1.0].repeat(500), rosenbrock, Some(0.0)),
         problem("powell", [3.0, -1.0, 0.0, 1.0].repeat(25), powell, Some(0.0)),
@@ -124,9 +124,8 @@ pub fn gplvm(u: &[f64], g: &mut [f64]) -> Result<f64> {
     });
     let x = |i: usize, q: usize| u[2 * i + q];
     let noise = u[2 * N].exp();
-    let k = Mat::from_fn(N, N, |i, j| {
-        (-0.5 * ((x(i, 0) - x(j, 0)).powi(2) + (x(i, 1) - x(j, 1)).powi(2))).exp()
-    });
+    let k =
+        Mat::from_fn(N, N, |i, j| (-0.5 * ((x(i, 0) - x(j, 0)).powi(2) + (x(i, 1) - x(j, 1)).powi(2))).exp());
     let mut c = k.clone();
     (0..N).for_each(|i| c[(i, i)] += noise + 1e-6);
     let factor = Cholesky::new(&c, "K")?;
