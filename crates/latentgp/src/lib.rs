@@ -1,5 +1,6 @@
 //! Gaussian processes with uncertain inputs, for any kernel.
 
+mod blocks;
 pub mod check;
 pub mod error;
 pub mod evidence;
@@ -8,6 +9,7 @@ pub mod kernel;
 pub mod linalg;
 pub mod mat;
 pub mod nearest;
+pub mod optim;
 pub mod param;
 pub mod special;
 mod vmath;

@@ -4,96 +4,103 @@
 //!
 //! ```text
 //! F   = ND/2·log(β/2π) − D/2·log|B| − β/2·tr YᵀY + β/2·tr Pᵀα − βD/2·(Ψ0 − tr A)
-//! Ψ̄0 = −βD/2     Ψ̄1 = βYαᵀ     Ψ̄2 = L⁻ᵀ(βD/2·(I − B⁻¹) − β³/2·VVᵀ)L⁻¹
+//! Ψ̄0 = −βD/2     P̄ = βα     Ψ̄2 = L⁻ᵀ(βD/2·(I − B⁻¹) − β³/2·VVᵀ)L⁻¹
 //! K̄zz = L⁻ᵀ(D/2·(I − B⁻¹) − β²/2·VVᵀ − βD/2·A)L⁻¹
-//! β̄  = ND/2β − tr YᵀY/2 − D/2·(Ψ0 − tr A + tr B⁻¹A) + tr Pᵀα − β²/2·tr VᵀAV
+//! β̄  = ND/2β − tr YᵀY/2 − D/2·(Ψ0 − tr A + tr B⁻¹A) + β·tr VᵀBV − β²/2·tr VᵀAV
 //! ```
 //!
 //! log|Kzz| − log|Kzz + βΨ2| of the usual writing is −log|B|: no small difference of large numbers, and
 //! no Kzz⁻¹. Y enters through P and tr YᵀY only, so that a missing cell is a zero in Y and a row less in
-//! that output's Ψ and N.
+//! that output's Ψ0, Ψ2 and N.
 
 use crate::error::{Error, Result};
-use crate::expectation::Psi;
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
 
-/// ∂F of the collapsed bound.
-#[derive(Clone, Debug)]
-pub struct CollapsedBar {
-    /// Ψ̄0, Ψ̄1, Ψ̄2.
-    pub psi: Psi,
-    /// K̄zz.
-    pub kzz: Mat,
-    /// β̄.
+/// What the bound is made of, for outputs that were observed at the same rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Collapse<'a> {
+    /// N, the rows observed.
+    pub rows: usize,
+    /// D, the outputs.
+    pub outputs: usize,
+    /// tr YᵀY.
+    pub yy: f64,
+    /// P = Ψ1ᵀY. It may have other columns than Y, as long as PPᵀ is the same.
+    pub p: &'a Mat,
+    /// Ψ0.
+    pub psi0: f64,
+    /// Ψ2.
+    pub psi2: &'a Mat,
+    /// The factor of Kzz.
+    pub kzz: &'a Cholesky,
+    /// β = 1/σ².
     pub beta: f64,
+    /// Added to the diagonal of B.
+    pub jitter: f64,
 }
 
-/// What predictions need of q(u): mean k∗α, variance k∗∗ − k∗ L⁻ᵀ C L⁻¹ k∗ᵀ.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Factors {
-    /// α, M×D.
-    pub alpha: Mat,
-    /// C = I − B⁻¹, M×M.
-    pub c: Mat,
-}
-
-/// A collapsed bound with what its gradient and its posterior are made of.
-pub struct Collapsed<'a> {
+/// The bound, its adjoints, and the posterior of the inducing values.
+#[derive(Clone, Debug)]
+pub struct Collapsed {
     /// F.
     pub value: f64,
-    y: &'a Mat,
-    rows: usize,
-    psi: &'a Psi,
-    kzz: &'a Cholesky,
-    beta: f64,
+    /// α = βL⁻ᵀV: the posterior mean at z is k(z, Z)α, and P̄ = βα.
+    pub alpha: Mat,
     a: Mat,
     b_inverse: Mat,
     v: Mat,
     tilt: f64,
 }
 
-/// The bound for the outputs Y (N×D), of which `rows` rows were observed, the others being zero.
-///
-/// `jitter` is added to the diagonal of B. Errs when B has no Cholesky factor, which negative weights in
-/// Ψ2 or a huge β bring about, or when the value is not finite.
-pub fn collapsed<'a>(
-    y: &'a Mat,
-    rows: usize,
-    psi: &'a Psi,
-    kzz: &'a Cholesky,
-    beta: f64,
-    jitter: f64,
-) -> Result<Collapsed<'a>> {
-    let (m, d) = (psi.psi2.rows(), y.cols() as f64);
-    let a = kzz.whiten(&psi.psi2);
+/// ∂F of the collapsed bound; P̄ = βα is [`Collapsed::alpha`].
+#[derive(Clone, Debug)]
+pub struct CollapsedBar {
+    /// Ψ̄0.
+    pub psi0: f64,
+    /// Ψ̄2.
+    pub psi2: Mat,
+    /// K̄zz.
+    pub kzz: Mat,
+    /// β̄, without what comes through P.
+    pub beta: f64,
+}
+
+/// The bound. Errs when B has no Cholesky factor, which negative weights in Ψ2 or a huge β bring about,
+/// or when the value is not finite.
+pub fn collapsed(of: &Collapse<'_>) -> Result<Collapsed> {
+    let (m, d, beta) = (of.psi2.rows(), of.outputs as f64, of.beta);
+    let a = of.kzz.whiten(of.psi2);
     let mut b = a.clone();
     b.scale(beta);
-    (0..m).for_each(|i| b[(i, i)] += 1.0 + jitter);
+    (0..m).for_each(|i| b[(i, i)] += 1.0 + of.jitter);
+    if !b.is_finite() {
+        return Err(Error::not_finite("I + βL⁻¹Ψ2L⁻ᵀ"));
+    }
     let b = Cholesky::with_jitter(&b, "I + βL⁻¹Ψ2L⁻ᵀ")?;
-    let tilt = 1.0 + jitter + b.jitter();
-    let mut half = linalg::mul_tn(&psi.psi1, y);
-    kzz.solve_l(&mut half);
-    b.solve_l(&mut half);
-    let fit = half.dot(&half);
-    let mut v = half;
+    let mut v = of.p.clone();
+    of.kzz.solve_l(&mut v);
+    b.solve_l(&mut v);
+    let fit = v.dot(&v);
     b.solve_lt(&mut v);
-    let value = 0.5 * rows as f64 * d * (beta / std::f64::consts::TAU).ln()
+    let value = 0.5 * of.rows as f64 * d * (beta / std::f64::consts::TAU).ln()
         - 0.5 * d * b.log_det()
-        - 0.5 * beta * y.dot(y)
+        - 0.5 * beta * of.yy
         + 0.5 * beta * beta * fit
-        - 0.5 * beta * d * (psi.psi0 - a.trace());
+        - 0.5 * beta * d * (of.psi0 - a.trace());
     if !value.is_finite() {
         return Err(Error::not_finite("the evidence bound"));
     }
-    Ok(Collapsed { value, y, rows, psi, kzz, beta, a, b_inverse: b.inverse(), v, tilt })
+    let mut alpha = v.clone();
+    of.kzz.solve_lt(&mut alpha);
+    alpha.scale(beta);
+    Ok(Collapsed { value, alpha, a, b_inverse: b.inverse(), v, tilt: 1.0 + of.jitter + b.jitter() })
 }
 
-impl Collapsed<'_> {
-    /// The adjoints of every matrix that went in.
-    pub fn bar(&self) -> CollapsedBar {
-        let (beta, d) = (self.beta, self.y.cols() as f64);
-        let m = self.a.rows();
+impl Collapsed {
+    /// The adjoints.
+    pub fn bar(&self, of: &Collapse<'_>) -> CollapsedBar {
+        let (beta, d, m) = (of.beta, of.outputs as f64, self.a.rows());
         let vv = linalg::mul_nt(&self.v, &self.v);
         let (mut psi2, mut kzz) = (Mat::zeros(m, m), Mat::zeros(m, m));
         for i in 0..m {
@@ -104,35 +111,22 @@ impl Collapsed<'_> {
                 kzz[(i, j)] = 0.5 * (d * (eye - self.tilt * inverse) - self.tilt * vv - beta * d * a);
             }
         }
-        let alpha = self.alpha();
-        let mut psi1 = linalg::mul_nt(self.y, &alpha);
-        psi1.scale(beta);
-        let av = linalg::mul(&self.a, &self.v);
-        // β·tr PᵀΣ⁻¹P = β·tr Vᵀ(B)V, as L⁻¹P = BV.
-        let fit = self.tilt * self.v.dot(&self.v) + beta * self.v.dot(&av);
-        let beta_bar = 0.5 * self.rows as f64 * d / beta
-            - 0.5 * self.y.dot(self.y)
-            - 0.5 * d * (self.psi.psi0 - self.a.trace() + self.b_inverse.dot(&self.a))
-            + beta * fit
-            - 0.5 * beta * beta * self.v.dot(&av);
+        let vav = self.v.dot(&linalg::mul(&self.a, &self.v));
+        let vbv = self.tilt * self.v.dot(&self.v) + beta * vav;
         CollapsedBar {
-            psi: Psi { psi0: -0.5 * beta * d, psi1, psi2: self.kzz.unwhiten(&psi2) },
-            kzz: self.kzz.unwhiten(&kzz),
-            beta: beta_bar,
+            psi0: -0.5 * beta * d,
+            psi2: of.kzz.unwhiten(&psi2),
+            kzz: of.kzz.unwhiten(&kzz),
+            beta: 0.5 * of.rows as f64 * d / beta
+                - 0.5 * of.yy
+                - 0.5 * d * (of.psi0 - self.a.trace() + self.b_inverse.dot(&self.a))
+                + beta * vbv
+                - 0.5 * beta * beta * vav,
         }
     }
 
-    /// α = βL⁻ᵀV.
-    fn alpha(&self) -> Mat {
-        let mut alpha = self.v.clone();
-        self.kzz.solve_lt(&mut alpha);
-        alpha.scale(self.beta);
-        alpha
-    }
-
-    /// The posterior of the inducing values.
-    pub fn factors(&self) -> Factors {
-        let c = Mat::from_fn(self.a.rows(), self.a.rows(), |i, j| f64::from(i == j) - self.b_inverse[(i, j)]);
-        Factors { alpha: self.alpha(), c }
+    /// C = I − B⁻¹, of the predictive variance k∗∗ − k∗ L⁻ᵀCL⁻¹ k∗ᵀ.
+    pub fn c(&self) -> Mat {
+        Mat::from_fn(self.a.rows(), self.a.rows(), |i, j| f64::from(i == j) - self.b_inverse[(i, j)])
     }
 }

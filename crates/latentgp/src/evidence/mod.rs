@@ -2,4 +2,4 @@
 
 mod collapsed;
 
-pub use collapsed::{Collapsed, CollapsedBar, Factors, collapsed};
+pub use collapsed::{Collapse, Collapsed, CollapsedBar, collapsed};

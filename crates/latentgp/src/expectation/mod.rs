@@ -206,14 +206,3 @@ fn check_shapes(kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<()> {
     }
     kernel::check_dim(kernel, q.dim())
 }
-
-/// Rows go in this many parts at the most, whatever the number of threads; sums over the parts are taken
-/// in their order, so that the digits do not depend on the threads.
-const PARTS: usize = 32;
-/// A part has at least this many rows.
-const PART_ROWS: usize = 32;
-
-/// The rows of each part but the last.
-pub(crate) fn part_rows(n: usize) -> usize {
-    n.div_ceil(PARTS).max(PART_ROWS)
-}

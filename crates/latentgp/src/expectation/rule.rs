@@ -10,7 +10,8 @@
 //! Points and nodes go in tiles of some hundred rows; a tile's K is computed again on the way back, so
 //! that memory stays O(NM + M²) for any number of nodes.
 
-use super::{Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes, part_rows};
+use super::{Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
+use crate::blocks::part_rows;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg;

@@ -15,7 +15,8 @@
 mod gauss;
 mod moments;
 
-use super::{Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes, part_rows};
+use super::{Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
+use crate::blocks::part_rows;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Term};
 use crate::linalg;
