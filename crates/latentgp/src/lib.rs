@@ -1,9 +1,12 @@
 //! Gaussian processes with uncertain inputs, for any kernel.
 
+pub mod data;
 pub mod error;
 pub mod linalg;
 pub mod mat;
+pub mod metrics;
 pub mod param;
+pub mod special;
 mod vmath;
 
 pub use error::{Error, Result};
