@@ -2,15 +2,19 @@
 
 mod blocks;
 pub mod check;
+pub mod data;
 pub mod error;
 pub mod evidence;
 pub mod expectation;
 pub mod kernel;
 pub mod linalg;
 pub mod mat;
+pub mod metrics;
+pub mod model;
 pub mod nearest;
 pub mod optim;
 pub mod param;
+pub mod posterior;
 pub mod special;
 mod vmath;
 

@@ -1,0 +1,105 @@
+//! How far the Ψ-statistics in use are from those of a stronger rule.
+
+use super::{BayesianGplvm, Model, Outputs};
+use crate::error::Result;
+use crate::expectation::{Auto, Expectation, Gaussians, Psi, stronger};
+use crate::mat::Mat;
+
+/// Rows that are compared.
+const ROWS: usize = 50;
+/// Above these relative differences of Ψ1, Ψ2 and the bound, the approximation deserves a warning.
+const LARGE: [f64; 3] = [0.02, 0.05, 0.05];
+
+/// Relative differences between the expectation of a fitted model and a stronger rule, on a sample of rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Certificate {
+    /// The expectation that was used.
+    pub expectation: String,
+    /// The stronger rule; the same as `expectation` where that is exact.
+    pub reference: String,
+    /// How many rows were compared.
+    pub rows: usize,
+    /// ‖Ψ1 − Ψ1*‖ / ‖Ψ1*‖.
+    pub psi1: f64,
+    /// ‖Ψ2 − Ψ2*‖ / ‖Ψ2*‖.
+    pub psi2: f64,
+    /// |F − F*| / |F*| of the bound of these rows alone.
+    pub bound: f64,
+}
+
+impl Certificate {
+    /// One sentence when the approximation is poor.
+    pub fn warning(&self) -> Option<String> {
+        let large = self.psi1 > LARGE[0] || self.psi2 > LARGE[1] || self.bound > LARGE[2];
+        large.then(|| {
+            format!(
+                "the expectation `{}` is {:.1} % off in Ψ1, {:.1} % in Ψ2 and {:.1} % in the bound against `{}` \
+                 on {} rows: the latent variances are wide for this kernel; try a stronger rule such as \
+                 `gauss_hermite(points=3)`, `cubature5` or `quasi_monte_carlo`",
+                self.expectation,
+                100.0 * self.psi1,
+                100.0 * self.psi2,
+                100.0 * self.bound,
+                self.reference,
+                self.rows
+            )
+        })
+    }
+}
+
+impl BayesianGplvm {
+    /// Compares the expectation in use with a stronger rule on up to 50 rows, evenly spread.
+    pub fn certificate(&self) -> Result<Certificate> {
+        let (n, _, q, _) = self.sizes();
+        let used = match self.expectation.expression().as_str() {
+            "auto" => Auto::choice(&*self.kernel).boxed(),
+            _ => self.expectation.clone(),
+        };
+        let count = n.min(ROWS);
+        let sample: Vec<usize> = (0..count).map(|i| i * n / count).collect();
+        let exact = used.expression() == "analytic";
+        let reference = if exact { used.clone() } else { stronger(q) };
+        let mut certificate = Certificate {
+            expectation: used.expression(),
+            reference: reference.expression(),
+            rows: count,
+            psi1: 0.0,
+            psi2: 0.0,
+            bound: 0.0,
+        };
+        if exact {
+            return Ok(certificate);
+        }
+        let latent = self.latent().select_rows(&sample);
+        let ours = used.psi(&*self.kernel, &latent, &self.z.value)?;
+        let theirs = reference.psi(&*self.kernel, &latent, &self.z.value)?;
+        certificate.psi1 = distance(&ours, &theirs, |p| &p.psi1);
+        certificate.psi2 = distance(&ours, &theirs, |p| &p.psi2);
+        let bound = |e: Box<dyn Expectation>| self.of_rows(&sample, &latent, e).log_evidence(None);
+        let (ours, theirs) = (bound(used)?, bound(reference)?);
+        certificate.bound = (ours - theirs).abs() / theirs.abs().max(f64::MIN_POSITIVE);
+        Ok(certificate)
+    }
+
+    /// The same model of some rows alone.
+    fn of_rows(
+        &self,
+        rows: &[usize],
+        latent: &Gaussians,
+        expectation: Box<dyn Expectation>,
+    ) -> BayesianGplvm {
+        let mut part = self.clone();
+        part.outputs = Outputs::new(self.outputs.y.select_rows(rows));
+        part.mean.value = latent.mean.clone();
+        part.var.value = latent.var.clone();
+        part.prior = self.prior.select_rows(rows);
+        part.expectation = expectation;
+        part
+    }
+}
+
+fn distance(a: &Psi, b: &Psi, of: impl Fn(&Psi) -> &Mat) -> f64 {
+    let mut apart = of(a).clone();
+    apart.add_scaled(-1.0, of(b));
+    (apart.dot(&apart) / of(b).dot(of(b)).max(f64::MIN_POSITIVE)).sqrt()
+}

@@ -1,0 +1,148 @@
+//! Y with missing cells: each output uses the rows at which it was observed.
+//!
+//! Rows with the same observed columns form a *pattern*, columns with the same observed rows a *group*.
+//! Ψ0 and Ψ2 of a group are sums over the patterns that it contains, so that the Ψ-statistics of every
+//! row are computed once, whatever is missing.
+
+use crate::linalg;
+use crate::mat::Mat;
+use std::collections::BTreeMap;
+
+/// Outputs that were observed at the same rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The columns of Y.
+    pub columns: Vec<usize>,
+    /// How many rows were observed.
+    pub rows: usize,
+    /// tr YᵀY of these columns.
+    pub yy: f64,
+}
+
+/// Rows at which the same columns were observed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pattern {
+    /// The rows.
+    pub rows: Vec<usize>,
+    /// The groups observed there.
+    pub groups: Vec<usize>,
+}
+
+/// The outputs of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outputs {
+    /// Y, N×D, with NaN where a cell is missing.
+    pub y: Mat,
+    /// Y with zeros where a cell is missing, or, of complete data with D > N, an N×N matrix with the same YYᵀ.
+    pub(crate) filled: Mat,
+    /// Columns by the rows at which they were observed.
+    pub groups: Vec<Group>,
+    /// Rows by the columns observed.
+    pub patterns: Vec<Pattern>,
+}
+
+impl Outputs {
+    /// Sorts rows and columns by what is missing.
+    pub fn new(y: Mat) -> Self {
+        let (n, d) = (y.rows(), y.cols());
+        let mut by_column: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
+        for j in 0..d {
+            let seen = (0..n).map(|i| !y[(i, j)].is_nan()).collect();
+            by_column.entry(seen).or_default().push(j);
+        }
+        let mut groups: Vec<(Vec<bool>, Vec<usize>)> = by_column.into_iter().collect();
+        groups.sort_by_key(|(_, columns)| columns[0]);
+        let mut by_row: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
+        for i in 0..n {
+            by_row.entry(groups.iter().map(|(seen, _)| seen[i]).collect()).or_default().push(i);
+        }
+        let mut patterns: Vec<Pattern> = by_row
+            .into_iter()
+            .map(|(seen, rows)| Pattern { rows, groups: (0..groups.len()).filter(|g| seen[*g]).collect() })
+            .collect();
+        patterns.sort_by_key(|p| p.rows[0]);
+        let filled = y.map(|v| if v.is_nan() { 0.0 } else { v });
+        let groups = groups
+            .into_iter()
+            .map(|(seen, columns)| {
+                let square = |j: &usize| (0..n).map(|i| filled[(i, *j)].powi(2)).sum::<f64>();
+                let yy = columns.iter().map(square).sum();
+                Group { rows: seen.iter().filter(|s| **s).count(), yy, columns }
+            })
+            .collect();
+        let mut outputs = Outputs { y, filled, groups, patterns };
+        if outputs.is_complete() && d > n && n > 0 {
+            if let Some(root) = root_of_outer_product(&outputs.filled) {
+                outputs.filled = root;
+            }
+        }
+        outputs
+    }
+
+    /// Whether no cell is missing.
+    pub fn is_complete(&self) -> bool {
+        self.groups.len() == 1 && self.patterns.len() == 1 && self.groups[0].rows == self.y.rows()
+    }
+
+    /// Number of rows.
+    pub fn n(&self) -> usize {
+        self.y.rows()
+    }
+
+    /// Number of columns.
+    pub fn d(&self) -> usize {
+        self.y.cols()
+    }
+
+    /// How many cells of each column were observed.
+    pub fn observed(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.d()];
+        self.groups.iter().for_each(|g| g.columns.iter().for_each(|&j| counts[j] = g.rows));
+        counts
+    }
+
+    /// Y with zeros for missing cells, all columns.
+    pub(crate) fn zero_filled(&self) -> Mat {
+        self.y.map(|v| if v.is_nan() { 0.0 } else { v })
+    }
+}
+
+/// R with RRᵀ = YYᵀ, as wide as Y has rows.
+fn root_of_outer_product(y: &Mat) -> Option<Mat> {
+    let (values, vectors) = linalg::eigh(&linalg::mul_nt(y, y)).ok()?;
+    Some(Mat::from_fn(y.rows(), y.rows(), |i, j| vectors[(i, j)] * values[j].max(0.0).sqrt()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_columns_are_grouped_by_what_is_missing() {
+        let nan = f64::NAN;
+        let y = Mat::from_rows(&[[1.0, 2.0, 3.0], [4.0, nan, 6.0], [7.0, 8.0, 9.0], [nan, nan, nan]]);
+        let o = Outputs::new(y);
+        assert!(!o.is_complete());
+        assert_eq!(
+            o.groups.iter().map(|g| (g.columns.clone(), g.rows)).collect::<Vec<_>>(),
+            [(vec![0, 2], 3), (vec![1], 2)]
+        );
+        assert_eq!(o.groups[0].yy, 1.0 + 16.0 + 49.0 + 9.0 + 36.0 + 81.0);
+        assert_eq!(
+            o.patterns.iter().map(|p| p.rows.clone()).collect::<Vec<_>>(),
+            [vec![0, 2], vec![1], vec![3]]
+        );
+        assert_eq!(o.patterns[1].groups, [0]);
+        assert!(o.patterns[2].groups.is_empty());
+        assert_eq!(o.observed(), [3, 2, 3]);
+    }
+
+    #[test]
+    fn wide_data_shrink_to_the_root_of_their_outer_product() {
+        let y = Mat::from_fn(4, 9, |i, j| ((i * 9 + j) as f64).sin());
+        let o = Outputs::new(y.clone());
+        assert_eq!(o.filled.cols(), 4);
+        let (a, b) = (linalg::mul_nt(&o.filled, &o.filled), linalg::mul_nt(&y, &y));
+        assert!(a.as_slice().iter().zip(b.as_slice()).all(|(a, b)| (a - b).abs() < 1e-12));
+    }
+}

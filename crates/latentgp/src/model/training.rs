@@ -1,0 +1,309 @@
+//! From a table to a fitted Bayesian GPLVM: the start, the stages and the restarts.
+//!
+//! 1. Y is scaled; μ starts at the principal components, S at 0.1, Z at latent points that are far apart.
+//! 2. With σ² and the kernel's variances held, so that noise cannot explain everything away, μ, S, Z and the
+//!    lengthscales find their places.
+//! 3. Everything is free until L-BFGS converges; Adam takes its place where the draws are fresh.
+//!
+//! Restarts shift the start of μ and the choice of Z; they run in parallel, and the best bound is kept.
+
+use super::{BayesianGplvm, Certificate, Jitter, Model, Outputs, pca};
+use crate::data::{Scale, Scaling};
+use crate::error::{Error, Result};
+use crate::expectation::{self, Expectation, Gaussians};
+use crate::kernel::Kernel;
+use crate::mat::Mat;
+use crate::optim::{Adam, Lbfgs, Optimizer, Report, Step, StopReason};
+use crate::param::Parameterized;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+
+/// How a Bayesian GPLVM is made and fitted.
+#[derive(Clone)]
+pub struct Training {
+    /// Q, latent dimensions.
+    pub latent_dim: usize,
+    /// M, inducing inputs; at most as many as rows are used.
+    pub inducing: usize,
+    /// How Ψ-statistics are computed.
+    pub expectation: Box<dyn Expectation>,
+    /// How the columns of Y are scaled.
+    pub scale: Scale,
+    /// The start of σ², as a part of the variance of the scaled data.
+    pub noise: f64,
+    /// The start of S.
+    pub variance: f64,
+    /// Iterations with the noise held.
+    pub hold: usize,
+    /// Iterations with everything free.
+    pub max_iterations: usize,
+    /// Runs from different starts.
+    pub restarts: usize,
+    /// Seed of the starts.
+    pub seed: u64,
+    /// Added to diagonals.
+    pub jitter: Jitter,
+}
+
+impl Default for Training {
+    fn default() -> Self {
+        Training {
+            latent_dim: 2,
+            inducing: 20,
+            expectation: Box::new(expectation::Auto),
+            scale: Scale::Standardize,
+            noise: 0.01,
+            variance: 0.1,
+            hold: 50,
+            max_iterations: 1000,
+            restarts: 1,
+            seed: 0,
+            jitter: Jitter::default(),
+        }
+    }
+}
+
+/// Where a fit stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Which of the restarts, from 0.
+    pub restart: usize,
+    /// Whether the noise is still held.
+    pub held: bool,
+    /// Iterations so far, both stages.
+    pub iteration: usize,
+    /// The bound.
+    pub bound: f64,
+}
+
+/// A fitted model and how it got there.
+#[derive(Clone)]
+pub struct Fit {
+    /// The model.
+    pub model: BayesianGplvm,
+    /// The bound of the data as given.
+    pub bound: f64,
+    /// Iterations of the run that was kept, both stages.
+    pub iterations: usize,
+    /// Evaluations of that run.
+    pub evaluations: usize,
+    /// Whether it converged.
+    pub converged: bool,
+    /// Why it stopped.
+    pub stop_reason: StopReason,
+    /// The bound after each iteration of that run.
+    pub trace: Vec<f64>,
+    /// The bounds of all restarts; `None` where one failed.
+    pub restarts: Vec<Option<f64>>,
+    /// What Kzz needed on its diagonal at the end, beyond the jitter that is always there.
+    pub extra_jitter: f64,
+    /// How good the Ψ-statistics are.
+    pub certificate: Certificate,
+}
+
+/// A callback that sees every iteration and may ask to stop; the best state is kept.
+pub type OnProgress<'a> = dyn Fn(&Progress) -> ControlFlow<()> + Sync + 'a;
+
+impl Training {
+    /// Fits a model of Y (N×D, NaN where a cell is missing).
+    pub fn fit(&self, y: &Mat, kernel: &dyn Kernel, watch: &OnProgress<'_>) -> Result<Fit> {
+        let runs: Vec<Result<Fit>> = (0..self.restarts.max(1))
+            .into_par_iter()
+            .map(|restart| self.run(y, kernel, restart, watch))
+            .collect();
+        let bounds = runs.iter().map(|r| r.as_ref().ok().map(|f| f.bound)).collect();
+        let mut best: Option<Fit> = None;
+        let mut failure = None;
+        for run in runs {
+            match run {
+                Ok(fit) if best.as_ref().is_none_or(|b| fit.bound > b.bound) => best = Some(fit),
+                Ok(_) => {}
+                Err(e) => failure = failure.or(Some(e)),
+            }
+        }
+        let mut best = best.ok_or_else(|| failure.expect("at least one run"))?;
+        best.restarts = bounds;
+        best.certificate = best.model.certificate()?;
+        Ok(best)
+    }
+
+    /// The model at the start of a restart.
+    pub fn start(&self, y: &Mat, kernel: &dyn Kernel, restart: usize) -> Result<BayesianGplvm> {
+        self.check(y)?;
+        let scaling = Scaling::fit(y, self.scale)?;
+        let scaled = scaling.apply(y)?;
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(restart as u64);
+        let mean = start_positions(&scaled, self.latent_dim, restart, &mut rng)?;
+        let z = spread_out(&mean, self.inducing.min(y.rows()), &mut rng);
+        let q = Gaussians::new(mean, Mat::filled(y.rows(), self.latent_dim, self.variance))?;
+        let outputs = Outputs::new(scaled);
+        let noise = self.noise * variance_of(&outputs).max(1e-6);
+        let mut model =
+            BayesianGplvm::new(outputs, scaling, kernel.boxed(), self.expectation.clone(), q, z, noise)?;
+        model.jitter = self.jitter;
+        Ok(model)
+    }
+
+    fn check(&self, y: &Mat) -> Result<()> {
+        if y.rows() == 0 || y.cols() == 0 {
+            return Err(Error::data(
+                "the data",
+                format!("there is nothing to learn from in a table of {}", y.shape()),
+            ));
+        }
+        if y.rows() < 2 {
+            return Err(Error::data("the data", "a latent space needs at least two rows; there is one"));
+        }
+        if self.latent_dim == 0 {
+            return Err(Error::invalid("latent dimensions", "at least 1", 0));
+        }
+        if self.inducing == 0 {
+            return Err(Error::invalid("inducing inputs", "at least 1", 0));
+        }
+        Ok(())
+    }
+
+    fn run(&self, y: &Mat, kernel: &dyn Kernel, restart: usize, watch: &OnProgress<'_>) -> Result<Fit> {
+        let mut model = self.start(y, kernel, restart)?;
+        let mut trace = Vec::new();
+        let mut asked = false;
+        let (mut iterations, mut evaluations) = (0, 0);
+        let mut stage = |model: &mut BayesianGplvm, limit: usize, held: bool| -> Result<Report> {
+            let before = iterations;
+            let mut see = |step: &Step<'_>| {
+                trace.push(-step.value);
+                let at = Progress { restart, held, iteration: before + step.iteration, bound: -step.value };
+                let flow = watch(&at);
+                asked |= flow.is_break();
+                flow
+            };
+            let report = super::fit(model, &*self.optimizer(limit), &mut see)?;
+            iterations += report.iterations;
+            evaluations += report.evaluations;
+            Ok(report)
+        };
+        let mut last = None;
+        if self.hold > 0 {
+            let free = hold(&mut model);
+            let report = stage(&mut model, self.hold, true);
+            release(&mut model, &free);
+            last = Some(report?);
+        }
+        let stopped = last.as_ref().is_some_and(|r| r.stop_reason == StopReason::Asked);
+        let report = match last {
+            Some(report) if stopped => report,
+            _ => stage(&mut model, self.max_iterations, false)?,
+        };
+        let bound = model.log_evidence(None)?;
+        Ok(Fit {
+            bound,
+            iterations,
+            evaluations,
+            converged: report.converged,
+            stop_reason: report.stop_reason,
+            trace,
+            restarts: Vec::new(),
+            extra_jitter: model.extra_jitter()?,
+            certificate: Certificate {
+                expectation: String::new(),
+                reference: String::new(),
+                rows: 0,
+                psi1: 0.0,
+                psi2: 0.0,
+                bound: 0.0,
+            },
+            model,
+        })
+    }
+
+    fn optimizer(&self, limit: usize) -> Box<dyn Optimizer> {
+        match self.expectation.is_stochastic() {
+            true => Box::new(Adam { max_iterations: limit, ..Adam::default() }),
+            false => Box::new(Lbfgs { max_iterations: limit, ..Lbfgs::default() }),
+        }
+    }
+}
+
+/// Fixes the noise and the kernel's variances; tells which of them were free.
+fn hold(model: &mut BayesianGplvm) -> Vec<String> {
+    let mut held = Vec::new();
+    for (name, p) in model.params_mut() {
+        let is_scale = name == "noise" || (name.starts_with("kernel.") && name.ends_with("variance"));
+        if is_scale && !p.fixed {
+            p.fixed = true;
+            held.push(name);
+        }
+    }
+    held
+}
+
+fn release(model: &mut BayesianGplvm, held: &[String]) {
+    for (name, p) in model.params_mut() {
+        if held.contains(&name) {
+            p.fixed = false;
+        }
+    }
+}
+
+/// The mean square of the observed cells.
+fn variance_of(outputs: &Outputs) -> f64 {
+    let cells: usize = outputs.observed().iter().sum();
+    outputs.groups.iter().map(|g| g.yy).sum::<f64>() / cells.max(1) as f64
+}
+
+/// Principal components, each scaled to unit variance; restarts after the first are shaken.
+fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
+    let mut x = pca::scores(y, q)?;
+    let n = y.rows();
+    let whiten = std::env::var("LG_WHITEN").map(|v| v == "1").unwrap_or(true);
+    let std = |x: &Mat, k: usize| ((0..n).map(|i| x[(i, k)].powi(2)).sum::<f64>() / n as f64).sqrt();
+    let first = std(&x, 0);
+    for k in 0..q {
+        let own = std(&x, k);
+        let by = if whiten { own } else { first };
+        let empty = own <= 1e-9 * first.max(f64::MIN_POSITIVE);
+        for i in 0..n {
+            let noise: f64 = StandardNormal.sample(rng);
+            x[(i, k)] = if empty { 0.1 * noise } else { x[(i, k)] / by };
+            if restart > 0 && !empty {
+                x[(i, k)] += 0.3 * noise;
+            }
+        }
+    }
+    Ok(x)
+}
+
+/// `m` rows of x that are far apart: k-means++ seeding, each next row drawn in proportion to its squared
+/// distance from those taken.
+fn spread_out(x: &Mat, m: usize, rng: &mut ChaCha8Rng) -> Mat {
+    let n = x.rows();
+    let square =
+        |i: usize, j: usize| -> f64 { x.row(i).iter().zip(x.row(j)).map(|(a, b)| (a - b).powi(2)).sum() };
+    let mut taken = vec![rng.random_range(0..n)];
+    let mut nearest: Vec<f64> = (0..n).map(|i| square(i, taken[0])).collect();
+    while taken.len() < m {
+        let total: f64 = nearest.iter().sum();
+        let mut left = rng.random::<f64>() * total;
+        let mut next = (0..n).find(|i| !taken.contains(i)).expect("m is at most n");
+        for i in (0..n).filter(|i| !taken.contains(i)) {
+            next = i;
+            left -= nearest[i];
+            if left <= 0.0 {
+                break;
+            }
+        }
+        taken.push(next);
+        (0..n).for_each(|i| nearest[i] = nearest[i].min(square(i, next)));
+    }
+    // Rows that coincide would make Kzz singular; a small shift keeps them apart.
+    let mut z = x.select_rows(&taken);
+    for v in z.as_mut_slice() {
+        let noise: f64 = StandardNormal.sample(rng);
+        *v += 1e-3 * noise;
+    }
+    z
+}
