@@ -90,7 +90,7 @@ pub(crate) fn sin_cos_pi<const FMA: bool>(u: f64) -> (f64, f64) {
     const EVEN: f64 = 9_007_199_254_740_992.0;
     const PI_LO: f64 = 1.224_646_799_147_353_2e-16;
     // 0 for a large u; an infinite one becomes NaN.
-    let u = if u.abs() >= EVEN { u - u } else { u };
+    let u = if u.abs() >= EVEN { 0.0 * u } else { u };
     let q = (2.0 * u).round_ties_even();
     let f = fma::<FMA>(q, -0.5, u);
     let f2 = f * f;
