@@ -298,11 +298,20 @@ impl Kernel for Box<dyn Kernel> {
     }
 }
 
-/// Errs unless the kernel takes inputs of `q` columns.
+/// Errs unless the kernel, and every part of it, takes inputs of `q` columns.
 pub fn check_dim(kernel: &dyn Kernel, q: usize) -> Result<()> {
     match kernel.input_dim() {
-        Some(dim) if dim != q => Err(Error::shape(format!("input columns of the kernel `{kernel}`"), dim, q)),
-        _ => Ok(()),
+        Some(dim) if dim != q => {
+            return Err(Error::shape(format!("input columns of the kernel `{kernel}`"), dim, q));
+        }
+        _ => {}
+    }
+    match kernel.structure() {
+        Structure::Leaf => Ok(()),
+        Structure::Sum(parts) | Structure::Product(parts) => {
+            parts.iter().try_for_each(|part| check_dim(&**part, q))
+        }
+        Structure::Select(select) => check_dim(&*select.kernel, select.dims.len()),
     }
 }
 
@@ -350,3 +359,21 @@ pub(crate) use operators;
 operators!(Rbf, Matern12, Matern32, Matern52, RationalQuadratic, Sum, Product, Select, Box<dyn Kernel>);
 operators!(ArcSine, Constant, Cosine, Linear, Mlp, Periodic, Polynomial, SpectralMixture, White);
 operators!(impl[F: Formula] for Auto<F>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_asked_for_its_columns() {
+        check_dim(&(Rbf::new(2) + White::new() * Select::new(Linear::new(1), &[1], 2)), 2).unwrap();
+        for bad in [
+            Rbf::new(2) + Linear::new(3),
+            White::new() + Rbf::new(2) * Linear::new(3),
+            Rbf::new(2) + Select::new(Linear::new(2), &[1], 2),
+            Rbf::new(2) + Select::new(Linear::new(1), &[1], 3),
+        ] {
+            assert!(matches!(check_dim(&bad, 2), Err(Error::Shape { .. })), "{}", bad.expression());
+        }
+    }
+}

@@ -36,7 +36,7 @@ pub(super) const COMMON: [&str; 5] = ["fix", "bounds", "transform", "prior", "di
 /// ```
 /// use latentgp::kernel::{Kernel, parse};
 /// let k = parse("periodic(period=12) * rbf + linear(dims=[1])", 2)?;
-/// assert_eq!(k, parse(&k.expression(), 2)?);
+/// assert_eq!(&*k, &*parse(&k.expression(), 2)?);
 /// assert!(parse("rbff", 2).unwrap_err().to_string().contains("did you mean `rbf`"));
 /// # Ok::<(), latentgp::Error>(())
 /// ```
