@@ -10,18 +10,48 @@
 //! assert_eq!(k.expression(), "rbf(variance=1.0, lengthscale=[1.0, 1.0]) + matern32(variance=1.0, lengthscale=[1.0, 1.0])");
 //! ```
 
+mod arc_sine;
+mod auto;
 mod closed_form;
+mod constant;
+mod cosine;
+mod dual;
 mod expression;
+mod inner;
+mod linear;
+mod mlp;
+mod names;
+mod options;
+mod parse;
+mod periodic;
+mod polynomial;
 mod product;
 mod select;
+mod settings;
+mod spectral_mixture;
 mod stationary;
 mod sum;
+mod syntax;
+mod white;
 
+pub use arc_sine::ArcSine;
+pub use auto::{Auto, Formula};
 pub use closed_form::{ClosedForm, Term};
+pub use constant::Constant;
+pub use cosine::Cosine;
+pub use dual::{Dual, Scalar};
+pub use linear::Linear;
+pub use mlp::{Bias, Mlp};
+pub use names::{Entry, names};
+pub use parse::parse;
+pub use periodic::Periodic;
+pub use polynomial::Polynomial;
 pub use product::Product;
 pub use select::Select;
+pub use spectral_mixture::SpectralMixture;
 pub use stationary::{Matern12, Matern32, Matern52, RationalQuadratic, Rbf, Shape, Stationary, shape};
 pub use sum::Sum;
+pub use white::White;
 
 use crate::error::{Error, Result};
 use crate::mat::Mat;
@@ -55,6 +85,19 @@ impl KernelGrad<'_> {
     }
 }
 
+/// How a kernel is put together from others.
+#[derive(Clone, Copy)]
+pub enum Structure<'a> {
+    /// A kernel by itself.
+    Leaf,
+    /// The sum of two or more.
+    Sum(&'a [Box<dyn Kernel>]),
+    /// The product of two or more.
+    Product(&'a [Box<dyn Kernel>]),
+    /// A kernel on some of the columns.
+    Select(&'a Select),
+}
+
 /// A covariance function.
 ///
 /// A kernel of one's own needs `eval`, `eval_adjoint` and `expression`, besides its parameters; the block
@@ -66,7 +109,7 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
     /// Adds `bar` times the gradient of k(x, z).
     fn eval_adjoint(&self, x: &[f64], z: &[f64], bar: f64, grad: PointGrad<'_>);
 
-    /// The kernel as an expression, parameters included: what [`parse`](crate::kernel) reads back.
+    /// The kernel as an expression, parameters included: what [`parse`] reads back.
     fn expression(&self) -> String;
 
     /// The number of input columns the kernel is made for; `None` where any will do.
@@ -146,6 +189,11 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
     /// The kernel as a sum of products for which Ψ is known exactly; `None` where it is not.
     fn closed_form(&self) -> Option<ClosedForm> {
         None
+    }
+
+    /// What the kernel is put together from; a kernel of one's own is a leaf.
+    fn structure(&self) -> Structure<'_> {
+        Structure::Leaf
     }
 
     /// How much each input column matters, by the kernel's own parameters (1/ℓ² of a stationary kernel,
@@ -242,36 +290,90 @@ impl Kernel for Box<dyn Kernel> {
     fn closed_form(&self) -> Option<ClosedForm> {
         (**self).closed_form()
     }
+    fn structure(&self) -> Structure<'_> {
+        (**self).structure()
+    }
     fn relevance(&self) -> Option<Vec<f64>> {
         (**self).relevance()
     }
 }
 
-/// Errs unless the kernel takes inputs of `q` columns.
+/// Errs unless the kernel, and every part of it, takes inputs of `q` columns.
 pub fn check_dim(kernel: &dyn Kernel, q: usize) -> Result<()> {
     match kernel.input_dim() {
-        Some(dim) if dim != q => Err(Error::shape(format!("input columns of the kernel `{kernel}`"), dim, q)),
-        _ => Ok(()),
+        Some(dim) if dim != q => {
+            return Err(Error::shape(format!("input columns of the kernel `{kernel}`"), dim, q));
+        }
+        _ => {}
+    }
+    match kernel.structure() {
+        Structure::Leaf => Ok(()),
+        Structure::Sum(parts) | Structure::Product(parts) => {
+            parts.iter().try_for_each(|part| check_dim(&**part, q))
+        }
+        Structure::Select(select) => check_dim(&*select.kernel, select.dims.len()),
     }
 }
 
+/// Where column q finds its value in a parameter of `len` entries: its own, or the one that all share.
+#[inline(always)]
+pub(crate) fn place(len: usize, q: usize) -> usize {
+    if len == 1 { 0 } else { q }
+}
+
+/// Names a kernel's parameters after its fields, in the order given.
+macro_rules! parameters {
+    ($kernel:ty: $($field:ident),+) => {
+        impl $crate::param::Parameterized for $kernel {
+            fn params(&self) -> Vec<(String, &$crate::param::Param)> {
+                vec![$((stringify!($field).to_string(), &self.$field)),+]
+            }
+            fn params_mut(&mut self) -> Vec<(String, &mut $crate::param::Param)> {
+                vec![$((stringify!($field).to_string(), &mut self.$field)),+]
+            }
+        }
+    };
+}
+pub(crate) use parameters;
+
 /// Gives a kernel type `+` and `*` with any other kernel.
 macro_rules! operators {
-    ($($kernel:ty),+) => {$(
-        impl<K: $crate::kernel::Kernel + 'static> std::ops::Add<K> for $kernel {
+    (impl[$($generics:tt)*] for $kernel:ty) => {
+        impl<K: $crate::kernel::Kernel + 'static, $($generics)*> std::ops::Add<K> for $kernel {
             type Output = $crate::kernel::Sum;
             fn add(self, other: K) -> $crate::kernel::Sum {
                 $crate::kernel::Sum::new(vec![Box::new(self), Box::new(other)])
             }
         }
-        impl<K: $crate::kernel::Kernel + 'static> std::ops::Mul<K> for $kernel {
+        impl<K: $crate::kernel::Kernel + 'static, $($generics)*> std::ops::Mul<K> for $kernel {
             type Output = $crate::kernel::Product;
             fn mul(self, other: K) -> $crate::kernel::Product {
                 $crate::kernel::Product::new(vec![Box::new(self), Box::new(other)])
             }
         }
-    )+};
+    };
+    ($($kernel:ty),+) => {$($crate::kernel::operators!(impl[] for $kernel);)+};
 }
 pub(crate) use operators;
 
 operators!(Rbf, Matern12, Matern32, Matern52, RationalQuadratic, Sum, Product, Select, Box<dyn Kernel>);
+operators!(ArcSine, Constant, Cosine, Linear, Mlp, Periodic, Polynomial, SpectralMixture, White);
+operators!(impl[F: Formula] for Auto<F>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_asked_for_its_columns() {
+        check_dim(&(Rbf::new(2) + White::new() * Select::new(Linear::new(1), &[1], 2)), 2).unwrap();
+        for bad in [
+            Rbf::new(2) + Linear::new(3),
+            White::new() + Rbf::new(2) * Linear::new(3),
+            Rbf::new(2) + Select::new(Linear::new(2), &[1], 2),
+            Rbf::new(2) + Select::new(Linear::new(1), &[1], 3),
+        ] {
+            assert!(matches!(check_dim(&bad, 2), Err(Error::Shape { .. })), "{}", bad.expression());
+        }
+    }
+}

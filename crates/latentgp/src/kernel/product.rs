@@ -1,10 +1,11 @@
 //! k = ∏_i k_i.
 
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad, sum};
+use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Structure, sum};
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized};
 
-/// The product of kernels. Its parameters are named `"0.variance"`, `"1.lengthscale"`, …
+/// The product of kernels. Its parameters are named `"0.variance"`, `"1.lengthscale"`, …; a product of one
+/// part is that part, names included.
 #[derive(Clone)]
 pub struct Product {
     /// The factors.
@@ -12,13 +13,15 @@ pub struct Product {
 }
 
 impl Product {
-    /// The product of the parts.
+    /// The product of the parts. A part that is itself a product becomes its factors.
     ///
     /// # Panics
     /// Without parts.
     pub fn new(parts: Vec<Box<dyn Kernel>>) -> Self {
         assert!(!parts.is_empty(), "a product has at least one part");
-        Product { parts }
+        Product {
+            parts: sum::flat(parts, |k| if let Structure::Product(inner) = k { Some(inner) } else { None }),
+        }
     }
 
     /// K of every part, one after the other.
@@ -80,8 +83,14 @@ impl Kernel for Product {
 
     /// Sums inside a product stand in parentheses.
     fn expression(&self) -> String {
-        let wrap = |e: String| if top_level_plus(&e) { format!("({e})") } else { e };
-        let parts: Vec<String> = self.parts.iter().map(|k| wrap(k.expression())).collect();
+        if let [only] = &self.parts[..] {
+            return only.expression();
+        }
+        let print = |k: &dyn Kernel| match k.structure() {
+            Structure::Sum(_) => format!("({})", k.expression()),
+            _ => k.expression(),
+        };
+        let parts: Vec<String> = self.parts.iter().map(|k| print(&**k)).collect();
         parts.join(" * ")
     }
 
@@ -144,20 +153,14 @@ impl Kernel for Product {
         all
     }
 
+    fn structure(&self) -> Structure<'_> {
+        match &self.parts[..] {
+            [only] => only.structure(),
+            parts => Structure::Product(parts),
+        }
+    }
+
     fn relevance(&self) -> Option<Vec<f64>> {
         sum::relevance(&self.parts)
     }
-}
-
-/// Whether the expression has a `+` outside every bracket.
-fn top_level_plus(expression: &str) -> bool {
-    let mut depth = 0;
-    expression.chars().any(|c| {
-        match c {
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth -= 1,
-            _ => {}
-        }
-        c == '+' && depth == 0
-    })
 }

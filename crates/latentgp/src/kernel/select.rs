@@ -1,6 +1,6 @@
 //! k(x[dims], z[dims]): a kernel on some of the input columns.
 
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad};
+use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Structure};
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized};
 
@@ -19,9 +19,12 @@ impl Select {
     /// `kernel` on the columns `dims` of inputs with `input_dim` columns.
     ///
     /// # Panics
-    /// When a column is not there.
+    /// When a column is not there or is listed twice.
     pub fn new(kernel: impl Kernel + 'static, dims: &[usize], input_dim: usize) -> Self {
         assert!(dims.iter().all(|&q| q < input_dim), "dims below the number of input columns");
+        let mut sorted = dims.to_vec();
+        sorted.sort_unstable();
+        assert!(sorted.windows(2).all(|w| w[0] != w[1]), "every column of dims once");
         Select { kernel: Box::new(kernel), dims: dims.to_vec(), input_dim }
     }
 
@@ -62,11 +65,14 @@ impl Kernel for Select {
         }
     }
 
-    /// The inner expression with `dims=[…]` as its last argument.
+    /// `dims=[…]` as the last argument of a kernel by itself, as an argument of `(…)` of a composed one.
     fn expression(&self) -> String {
         let inner = self.kernel.expression();
         let dims: Vec<String> = self.dims.iter().map(|q| q.to_string()).collect();
         let dims = format!("dims=[{}]", dims.join(", "));
+        if !matches!(self.kernel.structure(), Structure::Leaf) {
+            return format!("({inner})({dims})");
+        }
         match inner.strip_suffix(')') {
             Some(head) if head.ends_with('(') => format!("{head}{dims})"),
             Some(head) => format!("{head}, {dims})"),
@@ -123,6 +129,10 @@ impl Kernel for Select {
 
     fn closed_form(&self) -> Option<ClosedForm> {
         Some(self.kernel.closed_form()?.on_dims(&self.dims))
+    }
+
+    fn structure(&self) -> Structure<'_> {
+        Structure::Select(self)
     }
 
     fn relevance(&self) -> Option<Vec<f64>> {

@@ -9,6 +9,7 @@ use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Term};
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized, Transform};
 use crate::vmath::{Vectorized, exp, fma, vectorize};
+use std::marker::PhantomData;
 
 /// The shapes of the stationary kernels here.
 pub mod shape {
@@ -121,7 +122,7 @@ pub struct Stationary<S: Shape> {
     /// α, of the rational quadratic kernel.
     pub alpha: Option<Param>,
     dim: usize,
-    shape: S,
+    shape: PhantomData<S>,
 }
 
 impl<S: Shape> Stationary<S> {
@@ -141,7 +142,7 @@ impl<S: Shape> Stationary<S> {
             lengthscale: Param::row(lengthscales, 1.0),
             alpha: S::HAS_ALPHA.then(|| Param::scalar(1.0)),
             dim,
-            shape: S::default(),
+            shape: PhantomData,
         }
     }
 
@@ -184,7 +185,7 @@ impl<S: Shape> Parameterized for Stationary<S> {
 }
 
 /// Lanes of the inner loops: sums run in this many independent accumulators, in a fixed order.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// Z as Q×M', M' the next multiple of [`LANES`]; the columns beyond M repeat the last point.
 pub(crate) fn pack(z: &Mat) -> (Vec<f64>, usize) {

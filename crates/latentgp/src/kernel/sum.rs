@@ -1,10 +1,11 @@
 //! k = Σ_i k_i.
 
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad};
+use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Structure};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized};
 
-/// The sum of kernels. Its parameters are named `"0.variance"`, `"1.lengthscale"`, …
+/// The sum of kernels. Its parameters are named `"0.variance"`, `"1.lengthscale"`, …; a sum of one part is
+/// that part, names included.
 #[derive(Clone)]
 pub struct Sum {
     /// The summands.
@@ -12,14 +13,30 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// The sum of the parts; a part that is itself a sum is not flattened.
+    /// The sum of the parts. A part that is itself a sum becomes its summands, so that `a + b + c` has the
+    /// parts 0, 1 and 2 however it was put together.
     ///
     /// # Panics
     /// Without parts.
     pub fn new(parts: Vec<Box<dyn Kernel>>) -> Self {
         assert!(!parts.is_empty(), "a sum has at least one part");
-        Sum { parts }
+        Sum { parts: flat(parts, |k| if let Structure::Sum(inner) = k { Some(inner) } else { None }) }
     }
+}
+
+/// The parts, where those of the same kind are replaced by their own.
+pub(super) fn flat(
+    parts: Vec<Box<dyn Kernel>>,
+    same: impl for<'a> Fn(Structure<'a>) -> Option<&'a [Box<dyn Kernel>]>,
+) -> Vec<Box<dyn Kernel>> {
+    let mut all = Vec::with_capacity(parts.len());
+    for part in parts {
+        match same(part.structure()) {
+            Some(inner) => all.extend_from_slice(inner),
+            None => all.push(part),
+        }
+    }
+    all
 }
 
 /// `parts[i]` has its parameters at `offsets[i]..offsets[i + 1]`.
@@ -32,10 +49,16 @@ pub(super) fn offsets(parts: &[Box<dyn Kernel>]) -> Vec<usize> {
 }
 
 pub(super) fn params(parts: &[Box<dyn Kernel>]) -> Vec<(String, &Param)> {
+    if let [only] = parts {
+        return only.params();
+    }
     parts.iter().enumerate().flat_map(|(i, p)| param::prefixed(&i.to_string(), p.params())).collect()
 }
 
 pub(super) fn params_mut(parts: &mut [Box<dyn Kernel>]) -> Vec<(String, &mut Param)> {
+    if let [only] = parts {
+        return only.params_mut();
+    }
     parts.iter_mut().enumerate().flat_map(|(i, p)| param::prefixed(&i.to_string(), p.params_mut())).collect()
 }
 
@@ -133,6 +156,13 @@ impl Kernel for Sum {
             all.terms.extend(k.closed_form()?.shifted(at[i]).terms);
         }
         Some(all)
+    }
+
+    fn structure(&self) -> Structure<'_> {
+        match &self.parts[..] {
+            [only] => only.structure(),
+            parts => Structure::Sum(parts),
+        }
     }
 
     fn relevance(&self) -> Option<Vec<f64>> {
