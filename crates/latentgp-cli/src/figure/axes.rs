@@ -62,6 +62,7 @@ pub struct Axes {
     y_ticks: Vec<(f64, String)>,
     x_title: String,
     y_title: String,
+    y_line: bool,
     title: String,
     legend_top: f64,
 }
@@ -76,7 +77,7 @@ impl Axes {
         let bottom = cell.bottom() - EDGE - line(x.title, MEDIUM) - x_labels;
         let height = (bottom - top).max(1.0);
         let y_ticks = match y.ticks {
-            Ticks::Numbers => y.scale.ticks(((height / 42.0) as usize).clamp(2, 8)),
+            Ticks::Numbers => upright_ticks(y.scale, height),
             Ticks::Names(names) => {
                 names.into_iter().map(|(at, name)| (at, shorten(&name, SMALL, 0.25 * cell.w))).collect()
             }
@@ -98,6 +99,7 @@ impl Axes {
             x: x.scale,
             y: y.scale,
             x_ticks,
+            y_line: !y_ticks.is_empty(),
             y_ticks,
             x_title: shorten(x.title, MEDIUM, cell.right() - EDGE - left),
             y_title: shorten(y.title, MEDIUM, cell.h - 2.0 * EDGE),
@@ -147,7 +149,9 @@ impl Axes {
         let Rect { x: left, .. } = self.area;
         let bottom = self.area.bottom();
         canvas.open(&format!("stroke=\"{QUIET}\" stroke-width=\"1\" stroke-linecap=\"square\""));
-        canvas.line((left, self.area.y), (left, bottom), "");
+        if self.y_line {
+            canvas.line((left, self.area.y), (left, bottom), "");
+        }
         canvas.line((left, bottom), (self.area.right(), bottom), "");
         for (value, _) in &self.x_ticks {
             canvas.line((self.px(*value), bottom), (self.px(*value), bottom + MARK), "");
@@ -188,6 +192,16 @@ impl Axes {
             canvas.text(at, &self.title, TITLE, Anchor::Start, false);
         }
     }
+}
+
+/// Round numbers one above another, at least three of them where there is room.
+fn upright_ticks(scale: Scale, length: f64) -> Vec<(f64, String)> {
+    let count = ((length / 50.0) as usize).clamp(2, 8);
+    let most = (length / (1.6 * SMALL.size)) as usize;
+    (count..=most.max(count))
+        .map(|count| scale.ticks(count))
+        .find(|ticks| ticks.len() >= 3)
+        .unwrap_or_else(|| scale.ticks(count))
 }
 
 /// As many round numbers as fit side by side.

@@ -18,7 +18,9 @@ const CURVE_STYLE: &str = "stroke=\"#0072b2\" stroke-width=\"1.8\" stroke-linejo
 const SEEN: &str = "fill=\"#262626\" stroke=\"none\"";
 const HELD_OUT: &str = "fill=\"#ffffff\" stroke=\"#d55e00\" stroke-width=\"1.1\"";
 /// Height of each picture of a stack.
-const STACKED: f64 = 260.0;
+const STACKED: f64 = 230.0;
+/// Width of the legend.
+const LEGEND: f64 = WIDTH - 90.0;
 /// Bands are cut where they are wider than the curve and the points together by this factor.
 const CUT: f64 = 1.5;
 
@@ -142,19 +144,22 @@ pub fn bands_stacked(predictions: &[Bands]) -> Result<Figure> {
     for prediction in predictions {
         prediction.check()?;
     }
-    let height = STACKED * predictions.len() as f64;
+    let legend = Rows::new(entries(&predictions[0]), LEGEND).reserve().top;
+    let height = STACKED * predictions.len() as f64 + legend;
     let mut canvas =
         Canvas::new(WIDTH, height, &format!("{} predictions with their bands", predictions.len()));
     let scale = Scale::covering(predictions.iter().map(Bands::y_scale).flat_map(|s| [s.lo, s.hi]));
     for (k, prediction) in predictions.iter().enumerate() {
-        let cell = Rect { x: 0.0, y: STACKED * k as f64, w: WIDTH, h: STACKED };
+        // The legend makes the first picture taller, so that all plotting areas are equal.
+        let (above, extra) = if k == 0 { (0.0, legend) } else { (legend, 0.0) };
+        let cell = Rect { x: 0.0, y: above + STACKED * k as f64, w: WIDTH, h: STACKED + extra };
         draw(&mut canvas, cell, prediction, scale, k == 0);
     }
     Ok(canvas.finish())
 }
 
 fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend: bool) {
-    let legend = Rows::new(if with_legend { entries(p) } else { Vec::new() }, cell.w - 90.0);
+    let legend = Rows::new(if with_legend { entries(p) } else { Vec::new() }, LEGEND);
     let axes = Axes::layout(
         cell,
         &p.title,

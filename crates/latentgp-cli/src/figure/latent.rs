@@ -18,7 +18,11 @@ use super::{Figure, HEIGHT, WIDTH, check};
 /// Greys of the background.
 const LEVELS: usize = 48;
 /// The darkest grey of the background, 0 to 255.
-const DARKEST: f64 = 178.0;
+const DARKEST: f64 = 184.0;
+/// Columns and rows that the background is interpolated to.
+const FINE: usize = 96;
+/// How far beyond the points the limits may reach, as a part of their range.
+const BEYOND: f64 = 0.15;
 
 /// One latent dimension of every point.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -96,17 +100,33 @@ impl Coordinate {
         self.variance.get(n).map_or(0.0, |v| v.sqrt())
     }
 
-    /// Limits that cover the means, and the standard deviations unless those are out of proportion.
-    fn scale(&self) -> Scale {
+    /// Limits that cover the means, and the deviations and `others` unless those are out of proportion.
+    fn scale(&self, others: impl Iterator<Item = f64>) -> Scale {
         let means = Scale::covering(self.mean.iter().copied());
         let spread = |sign: f64| self.mean.iter().enumerate().map(move |(n, m)| m + sign * self.std(n));
-        let all = Scale::covering(spread(-1.0).chain(spread(1.0)));
-        let allowed = if self.mean.len() == 1 { all } else { means.padded(0.15) };
+        let all = Scale::covering(spread(-1.0).chain(spread(1.0)).chain(others));
+        let allowed = if self.mean.len() == 1 { all } else { means.padded(BEYOND) };
         Scale::new(means.lo.min(all.lo.max(allowed.lo)), means.hi.max(all.hi.min(allowed.hi))).padded(0.04)
     }
 }
 
 impl LatentMap {
+    /// What the axes will cover, (from, to) along x and along y: the place for a background.
+    pub fn limits(&self) -> [(f64, f64); 2] {
+        let x = self.x_scale();
+        let y = self.y.as_ref().map_or(Scale { lo: -1.0, hi: 1.0 }, |y| self.y_scale(y));
+        [(x.lo, x.hi), (y.lo, y.hi)]
+    }
+
+    fn x_scale(&self) -> Scale {
+        let inducing = if self.y.is_some() { &self.inducing[..] } else { &[] };
+        self.x.scale(inducing.iter().map(|z| z[0]))
+    }
+
+    fn y_scale(&self, y: &Coordinate) -> Scale {
+        y.scale(self.inducing.iter().map(|z| z[1]))
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         let n = self.x.mean.len();
         check::some("latent map", n)?;
@@ -123,6 +143,29 @@ impl LatentMap {
 }
 
 impl Background {
+    /// The same on a finer grid, by bilinear interpolation: no steps to be seen.
+    fn refined(&self) -> Background {
+        let (columns, rows) = (self.columns, self.values.len() / self.columns);
+        let finer = |count: usize| if (2..FINE).contains(&count) { FINE } else { count };
+        let (wide, high) = (finer(columns), finer(rows));
+        let place = |k: usize, fine: usize, count: usize| {
+            let at = if fine > 1 { k as f64 * (count - 1) as f64 / (fine - 1) as f64 } else { 0.0 };
+            let from = (at as usize).min(count.saturating_sub(2));
+            (from, (from + 1).min(count - 1), at - from as f64)
+        };
+        let mut values = Vec::with_capacity(wide * high);
+        for row in 0..high {
+            let (r0, r1, v) = place(row, high, rows);
+            for column in 0..wide {
+                let (c0, c1, u) = place(column, wide, columns);
+                let mix =
+                    |r: usize| (1.0 - u) * self.values[r * columns + c0] + u * self.values[r * columns + c1];
+                values.push((1.0 - v) * mix(r0) + v * mix(r1));
+            }
+        }
+        Background { columns: wide, values, ..self.clone() }
+    }
+
     fn check(&self) -> Result<()> {
         let what = "latent map, background";
         check::some(what, self.values.len().min(self.columns))?;
@@ -156,6 +199,8 @@ fn classes(map: &LatentMap) -> Vec<Class> {
     if groups.iter().all(|g| g.0.parse::<f64>().is_ok_and(f64::is_finite)) {
         let value = |name: &str| name.parse::<f64>().unwrap_or(0.0);
         groups.sort_by(|a, b| value(a.0).total_cmp(&value(b.0)));
+    } else {
+        groups.sort_by_cached_key(|g| counted(g.0));
     }
     let mut rest = Vec::new();
     if groups.len() > COLOURS.len() {
@@ -188,12 +233,25 @@ fn classes(map: &LatentMap) -> Vec<Class> {
     classes
 }
 
+/// A key that sorts "class 2" before "class 10": runs of digits are filled up with zeros.
+fn counted(name: &str) -> String {
+    let runs: Vec<char> = name.chars().collect();
+    let mut key = String::new();
+    for run in runs.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
+        if run[0].is_ascii_digit() {
+            key.extend(std::iter::repeat_n('0', 20_usize.saturating_sub(run.len())));
+        }
+        key.extend(run);
+    }
+    key
+}
+
 pub(super) fn draw(canvas: &mut Canvas, cell: Rect, map: &LatentMap) {
     let classes = classes(map);
     let legend = Column::new(entries(map, &classes), 0.32 * cell.w);
     let rows = classes.len() as f64;
     let (y_scale, y_title, y_ticks) = match &map.y {
-        Some(y) => (y.scale(), y.title.as_str(), Ticks::Numbers),
+        Some(y) => (map.y_scale(y), y.title.as_str(), Ticks::Numbers),
         None => (Scale::new(-0.6, rows - 0.4), "", Ticks::None),
     };
     let title = |text: &str, fallback: &'static str| -> String {
@@ -210,7 +268,7 @@ pub(super) fn draw(canvas: &mut Canvas, cell: Rect, map: &LatentMap) {
     let axes = Axes::layout(
         cell,
         &map.title,
-        Axis { scale: map.x.scale(), title: &x_title, ticks: Ticks::Numbers },
+        Axis { scale: map.x_scale(), title: &x_title, ticks: Ticks::Numbers },
         Axis { scale: y_scale, title: &y_title, ticks: y_ticks },
         legend.reserve(),
     );
@@ -283,7 +341,10 @@ fn draw_points(canvas: &mut Canvas, axes: &Axes, map: &LatentMap, y: &Coordinate
         }
         canvas.close();
     }
-    for z in &map.inducing {
+    let inside = |(x, y): (f64, f64)| {
+        (axes.area.x..=axes.area.right()).contains(&x) && (axes.area.y..=axes.area.bottom()).contains(&y)
+    };
+    for z in map.inducing.iter().filter(|z| inside(axes.at(z[0], z[1]))) {
         marker::cross(canvas, axes.at(z[0], z[1]), 3.2);
     }
 }
@@ -330,6 +391,7 @@ fn grey(part: f64) -> String {
 
 /// Cells of equal grey in a row are joined and all of one grey are one path: the file stays small.
 fn draw_background(canvas: &mut Canvas, axes: &Axes, background: &Background) {
+    let background = &background.refined();
     let (columns, rows) = (background.columns, background.values.len() / background.columns);
     let lo = background.values.iter().copied().fold(f64::INFINITY, f64::min);
     let hi = background.values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -450,11 +512,35 @@ mod tests {
     }
 
     #[test]
+    fn a_finer_background_keeps_its_values() {
+        let coarse = Background { columns: 2, values: vec![0.0, 1.0, 2.0, 3.0], ..Background::default() };
+        let fine = coarse.refined();
+        assert_eq!(fine.values.len(), FINE * FINE);
+        let corners = [0, FINE - 1, FINE * (FINE - 1), FINE * FINE - 1].map(|k| fine.values[k]);
+        assert_eq!(corners, [0.0, 1.0, 2.0, 3.0]);
+        let sum: f64 = fine.values.iter().sum();
+        assert!((sum / (FINE * FINE) as f64 - 1.5).abs() < 1e-9);
+        let line = Background { columns: 1, values: vec![1.0, 2.0, 3.0], ..Background::default() };
+        assert_eq!(line.refined().values.len(), FINE);
+    }
+
+    #[test]
+    fn limits_cover_points_and_near_inducing_inputs() {
+        let mut near = map(30, 0);
+        near.inducing = vec![[1.2, 0.0], [50.0, 0.0]];
+        let [(_, x_hi), _] = near.limits();
+        assert!(x_hi > 1.2 && x_hi < 2.0, "{x_hi}");
+    }
+
+    #[test]
     fn numeric_labels_are_sorted_by_value() {
         let mut numbers = map(3, 3);
         numbers.labels = ["10", "9", "-1"].map(String::from).to_vec();
         let names: Vec<_> = classes(&numbers).into_iter().map(|c| c.name).collect();
         assert_eq!(names, ["-1", "9", "10"]);
+        numbers.labels = ["class 10", "class 9", "b"].map(String::from).to_vec();
+        let names: Vec<_> = classes(&numbers).into_iter().map(|c| c.name).collect();
+        assert_eq!(names, ["b", "class 9", "class 10"]);
     }
 
     #[test]

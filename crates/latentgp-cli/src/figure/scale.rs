@@ -57,7 +57,7 @@ impl Scale {
         (value - self.lo) / self.span()
     }
 
-    /// Round values inside the interval, about `count` or fewer of them, each with its label.
+    /// Round values inside the interval, about `count` of them, each with its label.
     pub fn ticks(&self, count: usize) -> Vec<(f64, String)> {
         let step = round_step(self.span() / count.max(1) as f64);
         let first = (self.lo / step - 1e-6).ceil() as i64;
@@ -67,11 +67,11 @@ impl Scale {
     }
 }
 
-/// The smallest of 1, 2 and 5 times a power of ten that is at least `step`.
+/// The one of 1, 2 and 5 times a power of ten that is nearest to `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
-    let factor = [1.0, 2.0, 5.0].into_iter().find(|f| f * power >= step * (1.0 - 1e-9));
-    factor.unwrap_or(10.0) * power
+    let nearest = [(1.0, 1.41), (2.0, 3.16), (5.0, 7.07)].into_iter().find(|(_, below)| step < below * power);
+    nearest.map_or(10.0, |(factor, _)| factor) * power
 }
 
 /// A label with the decimals that `step` needs; powers of ten where `magnitude` is extreme.

@@ -10,7 +10,7 @@ use super::scale::Scale;
 use super::{Figure, check};
 
 /// Width and height of the figure.
-const SIDE: (f64, f64) = (460.0, 460.0);
+const SIDE: (f64, f64) = (460.0, 486.0);
 const POINT: &str = "fill=\"#0072b2\" stroke=\"#ffffff\" stroke-width=\"0.6\"";
 const BAR: &str = "stroke=\"#0072b2\" stroke-opacity=\"0.35\" stroke-width=\"1.2\"";
 
@@ -30,6 +30,18 @@ pub struct ObservedPredicted {
 }
 
 impl ObservedPredicted {
+    /// Limits that cover the points, and the bars unless those are out of proportion.
+    fn scale(&self) -> Scale {
+        let points = Scale::covering(self.observed.iter().chain(&self.predicted).copied());
+        let bars = self.predicted.iter().zip(&self.variance).flat_map(|(m, v)| {
+            let reach = 2.0 * v.sqrt();
+            [m - reach, m + reach]
+        });
+        let all = Scale::covering(bars.chain([points.lo, points.hi]));
+        let allowed = points.padded(0.25);
+        Scale::new(all.lo.max(allowed.lo), all.hi.min(allowed.hi)).padded(0.04)
+    }
+
     fn check(&self) -> Result<()> {
         let n = self.observed.len();
         check::some("observed values", n)?;
@@ -51,7 +63,7 @@ pub fn scatter_observed_predicted(data: &ObservedPredicted) -> Result<Figure> {
     data.check()?;
     let mut canvas =
         Canvas::new(SIDE.0, SIDE.1, &format!("Predicted against observed values. {}", data.title));
-    let scale = Scale::covering(data.observed.iter().chain(&data.predicted).copied()).padded(0.06);
+    let scale = data.scale();
     let mut entries = vec![Entry::new(Sample::Marker(Shape::Disc, POINT.into()), "prediction")];
     if !data.variance.is_empty() {
         entries.push(Entry::new(Sample::Line(BAR.into()), "± 2 sd"));
@@ -63,8 +75,8 @@ pub fn scatter_observed_predicted(data: &ObservedPredicted) -> Result<Figure> {
     let axes = Axes::layout(
         Rect { x: 0.0, y: 0.0, w: SIDE.0, h: SIDE.1 },
         &data.title,
-        Axis { scale, title: &title("observed"), ticks: Ticks::Numbers },
-        Axis { scale, title: &title("predicted"), ticks: Ticks::Numbers },
+        Axis { scale, title: &title("observed"), ticks: Ticks::Names(scale.ticks(6)) },
+        Axis { scale, title: &title("predicted"), ticks: Ticks::Names(scale.ticks(6)) },
         legend.reserve(),
     );
     axes.grid(&mut canvas, true);
