@@ -53,7 +53,7 @@ pub struct Bands {
     pub x_title: String,
     /// The title of the y axis.
     pub y_title: String,
-    /// The places of the curve, in ascending order.
+    /// The places of the curve, in any order.
     pub x: Vec<f64>,
     /// The curve.
     pub mean: Vec<f64>,
@@ -101,6 +101,20 @@ impl Bands {
         }
         check::finite("observations", &self.observed.iter().flat_map(|o| [o.x, o.y]).collect::<Vec<_>>())?;
         check::finite("end of training", &Vec::from_iter(self.training_end))
+    }
+
+    /// The same with the places in ascending order, so that the curve does not run back and forth.
+    fn sorted(&self) -> Bands {
+        let mut order: Vec<usize> = (0..self.x.len()).collect();
+        order.sort_by(|&a, &b| self.x[a].total_cmp(&self.x[b]));
+        let pick = |values: &[f64]| order.iter().map(|&k| values[k]).collect::<Vec<_>>();
+        let band = |b: &Band| Band { label: b.label.clone(), lower: pick(&b.lower), upper: pick(&b.upper) };
+        Bands {
+            x: pick(&self.x),
+            mean: pick(&self.mean),
+            bands: self.bands.iter().map(band).collect(),
+            ..self.clone()
+        }
     }
 
     fn x_scale(&self) -> Scale {
@@ -159,6 +173,7 @@ pub fn bands_stacked(predictions: &[Bands]) -> Result<Figure> {
 }
 
 fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend: bool) {
+    let p = &p.sorted();
     let legend = Rows::new(if with_legend { entries(p) } else { Vec::new() }, LEGEND);
     let axes = Axes::layout(
         cell,
@@ -286,6 +301,13 @@ mod tests {
         }
         let bare = Bands { observed: vec![], training_end: None, ..forecast(20) };
         assert!(!bands(&bare).unwrap().svg().contains("observed<"));
+    }
+
+    #[test]
+    fn the_order_of_the_places_does_not_matter() {
+        let (x, mean, variance) = ([3.0, 1.0, 2.0], [0.3, 0.1, 0.2], [0.03, 0.01, 0.02]);
+        let sorted = Bands::gaussian(&[1.0, 2.0, 3.0], &[0.1, 0.2, 0.3], &[0.01, 0.02, 0.03]);
+        assert_eq!(bands(&Bands::gaussian(&x, &mean, &variance)).unwrap(), bands(&sorted).unwrap());
     }
 
     #[test]

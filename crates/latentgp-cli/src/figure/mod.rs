@@ -9,9 +9,11 @@
 //! ```
 
 mod axes;
+mod background;
 mod bands;
 mod canvas;
 mod check;
+mod classes;
 mod latent;
 mod legend;
 mod marker;
@@ -28,8 +30,9 @@ use std::sync::{Arc, LazyLock};
 use latentgp::{Error, Result};
 use resvg::{tiny_skia, usvg};
 
+pub use background::Background;
 pub use bands::{Band, Bands, Observation, bands, bands_stacked};
-pub use latent::{Background, Coordinate, LatentMap, axis_title, latent_map};
+pub use latent::{Coordinate, LatentMap, axis_title, latent_map};
 pub use panel::{Panel, panel};
 pub use relevance::{Relevance, relevance_bars};
 pub use scatter::{ObservedPredicted, scatter_observed_predicted};
