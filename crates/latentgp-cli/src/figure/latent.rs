@@ -5,7 +5,7 @@
 
 use latentgp::Result;
 
-use super::axes::{Axes, Axis, MEDIUM, Ticks};
+use super::axes::{Axes, Axis, MEDIUM, Reserve, Ticks};
 use super::background::{self, Background, grey};
 use super::canvas::{Canvas, Rect, num};
 use super::classes::{Class, classes};
@@ -60,7 +60,7 @@ pub fn axis_title(dimension: usize, relevance: Option<f64>) -> String {
 pub fn latent_map(map: &LatentMap) -> Result<Figure> {
     map.check()?;
     let mut canvas = Canvas::new(WIDTH, HEIGHT, &format!("Latent map. {}", map.title));
-    draw(&mut canvas, Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT }, map);
+    draw(&mut canvas, Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT }, map, 0.0);
     Ok(canvas.finish())
 }
 
@@ -120,7 +120,7 @@ impl LatentMap {
     }
 }
 
-pub(super) fn draw(canvas: &mut Canvas, cell: Rect, map: &LatentMap) {
+pub(super) fn draw(canvas: &mut Canvas, cell: Rect, map: &LatentMap, top: f64) {
     let classes = classes(map.x.mean.len(), &map.labels);
     let legend = Column::new(entries(map, &classes), 0.32 * cell.w);
     let rows = classes.len() as f64;
@@ -144,7 +144,7 @@ pub(super) fn draw(canvas: &mut Canvas, cell: Rect, map: &LatentMap) {
         &map.title,
         Axis { scale: map.x_scale(), title: &x_title, ticks: Ticks::Numbers },
         Axis { scale: y_scale, title: &y_title, ticks: y_ticks },
-        legend.reserve(),
+        Reserve { top, ..legend.reserve() },
     );
     if let (Some(background), Some(_)) = (&map.background, &map.y) {
         background::draw(canvas, &axes, background);

@@ -37,8 +37,9 @@ pub fn panel(panel: &Panel) -> Result<Figure> {
         &format!("Latent map, relevance and trace of the bound. {}", panel.map.title),
     );
     let cell = |k: usize| Rect { x: WIDTHS[..k].iter().sum(), y: 0.0, w: WIDTHS[k], h: HEIGHT };
-    latent::draw(&mut canvas, cell(0), &panel.map);
-    relevance::draw(&mut canvas, cell(1), &panel.relevance);
+    // All plotting areas begin at the same height, below the note of the trace.
+    latent::draw(&mut canvas, cell(0), &panel.map, trace::NOTE_LINE);
+    relevance::draw(&mut canvas, cell(1), &panel.relevance, trace::NOTE_LINE);
     trace::draw(&mut canvas, cell(2), &panel.trace_title, &panel.trace);
     Ok(canvas.finish())
 }

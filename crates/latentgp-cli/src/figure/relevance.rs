@@ -2,7 +2,7 @@
 
 use latentgp::Result;
 
-use super::axes::{Axes, Axis, NOTE, Ticks};
+use super::axes::{Axes, Axis, NOTE, Reserve, Ticks};
 use super::canvas::{Anchor, Canvas, Rect};
 use super::scale::{Scale, label};
 use super::text::width;
@@ -27,7 +27,7 @@ pub fn relevance_bars(relevance: &Relevance) -> Result<Figure> {
     relevance.check()?;
     let mut canvas =
         Canvas::new(WIDTH, HEIGHT, &format!("Relevance by latent dimension. {}", relevance.title));
-    draw(&mut canvas, Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT }, relevance);
+    draw(&mut canvas, Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT }, relevance, 0.0);
     Ok(canvas.finish())
 }
 
@@ -38,10 +38,10 @@ impl Relevance {
     }
 }
 
-pub(super) fn draw(canvas: &mut Canvas, cell: Rect, relevance: &Relevance) {
+pub(super) fn draw(canvas: &mut Canvas, cell: Rect, relevance: &Relevance, top: f64) {
     let n = relevance.values.len();
-    let top = relevance.values.iter().copied().fold(0.0, f64::max);
-    let scale = if top < 1e-290 { Scale { lo: 0.0, hi: 1.0 } } else { Scale { lo: 0.0, hi: 1.1 * top } };
+    let most = relevance.values.iter().copied().fold(0.0, f64::max);
+    let scale = if most < 1e-290 { Scale { lo: 0.0, hi: 1.0 } } else { Scale { lo: 0.0, hi: 1.1 * most } };
     let names = (1..=n).map(|k| (k as f64, k.to_string())).collect();
     let axes = Axes::layout(
         cell,
@@ -52,13 +52,13 @@ pub(super) fn draw(canvas: &mut Canvas, cell: Rect, relevance: &Relevance) {
             ticks: Ticks::Names(names),
         },
         Axis { scale, title: "relevance", ticks: Ticks::Numbers },
-        super::axes::Reserve::default(),
+        Reserve { top, right: 0.0 },
     );
     axes.grid(canvas, false);
     let half = 0.36_f64.min(32.0 / (axes.px(1.0) - axes.px(0.0)));
     // Two digits of the largest: what is negligible beside it reads 0.
     let step = 10f64.powf((scale.hi.log10() - 0.05).floor() - 1.0);
-    let labels: Vec<String> = relevance.values.iter().map(|&v| label(v, step, top)).collect();
+    let labels: Vec<String> = relevance.values.iter().map(|&v| label(v, step, most)).collect();
     let room = axes.px(1.0) - axes.px(0.0) - 4.0;
     let labelled = labels.iter().all(|label| width(label, NOTE) <= room);
     for (k, &value) in relevance.values.iter().enumerate() {

@@ -81,7 +81,7 @@ pub fn label(value: f64, step: f64, magnitude: f64) -> String {
     }
     let digits = (step.log10() + 1e-9).floor() as i32;
     let exponent = (magnitude.log10() + 1e-9).floor() as i32;
-    if (-3..5).contains(&exponent) {
+    if (-3..6).contains(&exponent) {
         return minus(format!("{value:.*}", (-digits).max(0) as usize));
     }
     // Two divisions, because 10 to a large negative power is not a normal number.

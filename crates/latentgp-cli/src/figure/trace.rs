@@ -1,17 +1,22 @@
 //! The bound, iteration by iteration.
 //!
 //! The first iterations are often lower by orders of magnitude than all others; the axis then covers
-//! the later ones, and a note says how many values lie below it.
+//! the later ones, and a note above it says how many values lie below.
 
 use latentgp::Result;
 
-use super::axes::{Axes, Axis, NOTE, Ticks};
+use super::axes::{Axes, Axis, NOTE, Reserve, Ticks};
 use super::canvas::{Anchor, Canvas, Rect, polyline};
 use super::scale::{Scale, plain};
+use super::text::shorten;
 use super::{Figure, HEIGHT, WIDTH, check};
 
 /// The part of the iterations that may be left out below the axis.
 const EARLY: f64 = 0.2;
+/// Up to so many iterations each has its tick.
+const FEW: usize = 8;
+/// Height of the line with the note, above the plotting area.
+pub(super) const NOTE_LINE: f64 = 16.0;
 /// The axis is cut if the whole range exceeds that of the later iterations by this factor.
 const CUT: f64 = 4.0;
 
@@ -57,16 +62,22 @@ fn limits(values: &[f64]) -> Scale {
 
 pub(super) fn draw(canvas: &mut Canvas, cell: Rect, title: &str, values: &[f64]) {
     let scale = limits(values);
+    // Between two iterations there is nothing, and no tick.
+    let iterations = if values.len() <= FEW {
+        Ticks::Names((0..values.len()).map(|k| (k as f64, k.to_string())).collect())
+    } else {
+        Ticks::Numbers
+    };
     let axes = Axes::layout(
         cell,
         title,
         Axis {
             scale: Scale::new(0.0, (values.len() - 1).max(1) as f64),
             title: "iteration",
-            ticks: Ticks::Numbers,
+            ticks: iterations,
         },
         Axis { scale, title: "bound", ticks: Ticks::Numbers },
-        super::axes::Reserve::default(),
+        Reserve { top: NOTE_LINE, right: 0.0 },
     );
     axes.grid(canvas, true);
     let places: Vec<Option<(f64, f64)>> =
@@ -81,37 +92,41 @@ pub(super) fn draw(canvas: &mut Canvas, cell: Rect, title: &str, values: &[f64])
     }
     canvas.unclip();
     axes.frame(canvas);
-    if let Some((k, at)) = places.iter().enumerate().rev().find_map(|(k, p)| p.map(|p| (k, p))) {
+    let line = shorten(&note(values, scale), NOTE, cell.right() - axes.area.x - 8.0);
+    canvas.text((axes.area.x, axes.legend_top() + NOTE.size), &line, NOTE, Anchor::Start, false);
+    if let Some(at) = places.iter().rev().find_map(|place| *place) {
         canvas.open("fill=\"#0072b2\"");
         canvas.ellipse(at, (3.4, 3.4));
         canvas.close();
-        notes(canvas, &axes, values, (values[k], at), scale);
     }
 }
 
-/// The last value, near its point, and what is not in the picture, in the corner below.
-fn notes(canvas: &mut Canvas, axes: &Axes, values: &[f64], (last, at): (f64, (f64, f64)), scale: Scale) {
-    let right = axes.area.right() - 6.0;
-    // Below the curve there is room at the end, unless it ends near the bottom.
-    let below = at.1 + 18.0 < axes.area.y + 0.6 * axes.area.h;
-    let y = if below { at.1 + 18.0 } else { at.1 - 10.0 };
-    canvas.text((right, y), &format!("last: {}", plain(last, 6)), NOTE, Anchor::End, false);
-    let hidden = values.iter().filter(|v| drawable(**v) && **v < scale.lo).count();
-    let lowest = values.iter().copied().filter(|v| drawable(*v)).fold(f64::INFINITY, f64::min);
-    let broken = values.iter().filter(|v| !drawable(**v)).count();
+/// The last value, and what is not in the picture.
+fn note(values: &[f64], scale: Scale) -> String {
+    let seen: Vec<f64> = values.iter().copied().filter(|v| drawable(*v)).collect();
+    let hidden = seen.iter().filter(|v| **v < scale.lo).count();
+    let lowest = seen.iter().copied().fold(f64::INFINITY, f64::min);
+    let broken = values.len() - seen.len();
     let plural = |n: usize| if n == 1 { "value" } else { "values" };
-    let mut lines = Vec::new();
+    let mut parts = Vec::new();
+    if let Some(last) = seen.last() {
+        parts.push(format!("last {}", trimmed(plain(*last, 6))));
+    }
     if hidden > 0 {
-        lines.push(format!("{hidden} early {} below, down to {}", plural(hidden), plain(lowest, 2)));
+        parts.push(format!("{hidden} early {} below, down to {}", plural(hidden), plain(lowest, 2)));
     }
     if broken > 0 {
-        lines.push(format!("{broken} {} not finite", plural(broken)));
+        parts.push(format!("{broken} {} not finite", plural(broken)));
     }
-    for (k, line) in lines.iter().rev().enumerate() {
-        let line = super::text::shorten(line, NOTE, axes.area.w - 12.0);
-        let y = axes.area.bottom() - 8.0 - 14.0 * k as f64;
-        canvas.text((right, y), &line, NOTE, Anchor::End, false);
+    parts.join("; ")
+}
+
+/// A number without the zeros that end its decimals.
+fn trimmed(text: String) -> String {
+    if !text.contains('.') || text.contains('×') {
+        return text;
     }
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
