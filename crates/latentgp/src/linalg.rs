@@ -9,6 +9,17 @@ use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::{cholesky::llt, matmul::matmul, triangular_inverse, triangular_solve};
 use faer::{Accum, MatMut, MatRef, Par, Side};
 
+/// Clears the upper halves of the vector registers, which the backend may leave dirty: scalar code that
+/// follows would run many times slower.
+#[inline]
+fn clear_registers() {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx") {
+        // SAFETY: the instruction is there, as detected, and touches nothing that the ABI preserves.
+        unsafe { std::arch::x86_64::_mm256_zeroupper() };
+    }
+}
+
 fn view(a: &Mat) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(a.as_slice(), a.rows(), a.cols())
 }
@@ -32,6 +43,7 @@ pub fn gemm(alpha: f64, a: &Mat, op_a: Op, b: &Mat, op_b: Op, out: &mut Mat) {
     let a = if op_a == Op::T { view(a).transpose() } else { view(a) };
     let b = if op_b == Op::T { view(b).transpose() } else { view(b) };
     matmul(view_mut(out), Accum::Add, a, b, alpha, Par::Seq);
+    clear_registers();
 }
 
 /// op(a) · op(b).
@@ -80,6 +92,7 @@ fn add_lower(alpha: f64, a: &Mat, b: &Mat, out: &mut Mat) {
         alpha,
         Par::Seq,
     );
+    clear_registers();
 }
 
 /// Copies the lower triangle to the upper one.
@@ -160,14 +173,15 @@ impl Cholesky {
         let scratch = llt::factor::cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default());
         let mut buffer = MemBuffer::new(scratch);
         let stack = MemStack::new(&mut buffer);
-        llt::factor::cholesky_in_place(
+        let done = llt::factor::cholesky_in_place(
             view_mut(&mut l),
             Default::default(),
             Par::Seq,
             stack,
             Default::default(),
-        )
-        .ok()?;
+        );
+        clear_registers();
+        done.ok()?;
         (0..n).all(|i| l[(i, i)].is_finite() && l[(i, i)] > 0.0).then_some(Cholesky { l, jitter })
     }
 
@@ -189,11 +203,13 @@ impl Cholesky {
     /// b ← L⁻¹ b.
     pub fn solve_l(&self, b: &mut Mat) {
         triangular_solve::solve_lower_triangular_in_place(view(&self.l), view_mut(b), Par::Seq);
+        clear_registers();
     }
 
     /// b ← L⁻ᵀ b.
     pub fn solve_lt(&self, b: &mut Mat) {
         triangular_solve::solve_upper_triangular_in_place(view(&self.l).transpose(), view_mut(b), Par::Seq);
+        clear_registers();
     }
 
     /// A⁻¹ b.
@@ -208,6 +224,7 @@ impl Cholesky {
     pub fn inverse_l(&self) -> Mat {
         let mut out = Mat::zeros(self.l.rows(), self.l.rows());
         triangular_inverse::invert_lower_triangular(view_mut(&mut out), view(&self.l), Par::Seq);
+        clear_registers();
         out
     }
 

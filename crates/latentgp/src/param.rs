@@ -29,13 +29,15 @@ pub enum Transform {
 }
 
 impl Transform {
-    /// u ↦ θ.
+    /// u ↦ θ, kept inside the open range where rounding would put it on an end.
     pub fn forward(self, u: f64) -> f64 {
         match self {
             Transform::Identity => u,
-            Transform::Exp => u.exp(),
-            Transform::Softplus { lo } => lo + u.max(0.0) + (-u.abs()).exp().ln_1p(),
-            Transform::Interval { lo, hi } => lo + (hi - lo) / (1.0 + (-u).exp()),
+            Transform::Exp => u.exp().clamp(f64::MIN_POSITIVE, f64::MAX),
+            Transform::Softplus { lo } => (lo + u.max(0.0) + (-u.abs()).exp().ln_1p()).max(lo.next_up()),
+            Transform::Interval { lo, hi } => {
+                (lo + (hi - lo) / (1.0 + (-u).exp())).clamp(lo.next_up(), hi.next_down())
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use super::options::{MAX_NUMBERS, Options};
 use super::syntax::{self, Expr, Item, Reason};
 use super::{Kernel, Product, Select, Sum, settings};
 use crate::error::{Error, Result};
+use crate::nearest::nearest;
 
 /// What a kernel weighs besides its numbers, counted in them.
 const OVERHEAD: usize = 64;
@@ -102,26 +103,7 @@ pub(super) fn call(name: &str, items: Vec<Item>, dim: usize, budget: &mut usize)
 
 /// "; did you mean …" where a known name is near.
 pub(super) fn hint(name: &str, known: &[&str]) -> String {
-    let near = known.iter().map(|k| (distance(name, k), k)).min();
-    match near {
-        Some((d, k)) if d <= 1 + k.len() / 3 => format!("; did you mean `{k}`"),
-        _ => String::new(),
-    }
-}
-
-/// Levenshtein's distance; of a very long name only the beginning counts.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, c) in a.chars().take(64).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for j in 0..b.len() {
-            let replaced = diagonal + usize::from(b[j] != c);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+    nearest(name, known).map_or(String::new(), |k| format!("; did you mean `{k}`"))
 }
 
 #[cfg(test)]
