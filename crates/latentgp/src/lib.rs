@@ -1,5 +1,6 @@
 //! Gaussian processes with uncertain inputs, for any kernel.
 
+pub mod data;
 pub mod error;
 pub mod linalg;
 pub mod mat;
