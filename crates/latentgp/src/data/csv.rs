@@ -1,4 +1,4 @@
-//! Tables as text, read in one pass and written with the shortest digits that read back exactly.
+//! Tables as text, read in one pass.
 //!
 //! - **Delimiter**: tab, semicolon or comma, whichever each line has equally often (the first of these
 //!   three), or blanks, for aligned columns of numbers. Cells may be quoted (`"a, b"`); blanks around a
@@ -16,14 +16,13 @@
 //!
 //! Memory is eight bytes a number, not the size of the text.
 
-use crate::data::replace::write_file;
+use crate::data::names::excerpt;
 use crate::data::sniff::{self, Cell, Clean, Kind};
-use crate::data::table::{Column, Table, Values, excerpt, extension, io_error, print};
+use crate::data::table::{Column, Table, Values, io_error};
 use crate::data::words::{Interner, push_lean};
 use crate::error::{Error, Result};
-use ::csv::{ByteRecord, Reader, ReaderBuilder, WriterBuilder};
-use std::io::{Cursor, Read, Write};
-use std::path::Path;
+use ::csv::{ByteRecord, Reader, ReaderBuilder};
+use std::io::{Cursor, Read};
 
 pub use crate::data::sniff::Delimiter;
 
@@ -372,57 +371,5 @@ fn refusal(cell: Cell, text: &str) -> String {
             "expected a number, as most of this column, found `{found}`; if the value is missing leave the cell \
              empty (NA, NaN, null, None, ? and - are missing too)"
         ),
-    }
-}
-
-impl Table {
-    /// Writes CSV: a header, the shortest digits that read back as the same number, nothing for NaN.
-    ///
-    /// The header is left out where it would read as a row of numbers: names `0`, `1`, … over numbers.
-    pub fn write_csv(&self, out: impl Write) -> Result<()> {
-        self.write_delimited(out, b',')
-    }
-
-    /// Writes a file in the format its name says (`.csv`, `.tsv`, `.npy`, `.parquet`), whole or not at all.
-    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        match extension(&path.to_string_lossy()).as_str() {
-            "npy" => self.write_npy(path),
-            "tsv" => write_file(path, |out| self.write_delimited(out, b'\t')),
-            #[cfg(feature = "parquet")]
-            "parquet" | "pq" => self.write_parquet(path),
-            "csv" | "txt" | "" => write_file(path, |out| self.write_delimited(out, b',')),
-            other => Err(Error::invalid(
-                path.display().to_string(),
-                "a name that ends in .csv, .tsv, .npy or, with the feature `parquet`, .parquet",
-                format!(".{other}"),
-            )),
-        }
-    }
-
-    fn write_delimited(&self, out: impl Write, delimiter: u8) -> Result<()> {
-        let fail = |e: ::csv::Error| match e.into_kind() {
-            ::csv::ErrorKind::Io(e) => io_error(self.source(), e),
-            other => Error::data(self.source(), format!("cannot be written: {other:?}")),
-        };
-        let mut writer = WriterBuilder::new().delimiter(delimiter).from_writer(out);
-        if self.needs_header() {
-            writer.write_record(self.columns()).map_err(fail)?;
-        }
-        for i in 0..self.rows() {
-            for column in self.iter() {
-                match &column.values {
-                    Values::Numbers(v) => writer.write_field(print(v[i])).map_err(fail)?,
-                    Values::Words(w) => writer.write_field(w.get(i)).map_err(fail)?,
-                }
-            }
-            writer.write_record(None::<&[u8]>).map_err(fail)?;
-        }
-        writer.flush().map_err(|e| io_error(self.source(), e))
-    }
-
-    fn needs_header(&self) -> bool {
-        let numbers = self.numeric_columns();
-        numbers.is_empty() || numbers.iter().any(|n| Cell::of(n.trim()) == Cell::Word)
     }
 }

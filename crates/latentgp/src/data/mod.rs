@@ -2,6 +2,7 @@
 
 pub mod csv;
 pub mod mat5;
+mod names;
 mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -10,3 +11,4 @@ mod scalar;
 mod sniff;
 pub mod table;
 pub mod words;
+mod write;

@@ -4,9 +4,10 @@
 //! in the header are promises of the file: memory grows with the bytes that come. Objects, which would
 //! have to be unpickled, are refused: reading executes nothing.
 
+use crate::data::names::{list, nearest};
 use crate::data::replace::write_file;
 use crate::data::scalar::Scalar;
-use crate::data::table::{Column, Table, Values, io_error, list, nearest, open};
+use crate::data::table::{Column, Table, Values, io_error, open};
 use crate::data::words::{Interner, push_lean};
 use crate::error::{Error, Result};
 use std::io::{BufReader, Read};

@@ -65,28 +65,35 @@ enum Cells {
 }
 
 impl Cells {
-    fn number(&mut self, value: f64) {
+    fn number(&mut self, value: f64) -> ParquetResult<()> {
         if let Cells::Numbers(v) = self {
             push_lean(v, value);
         }
+        Ok(())
     }
 
-    fn word(&mut self, word: &str) {
+    fn word(&mut self, word: &str) -> ParquetResult<()> {
         if let Cells::Words(w) = self {
             w.push(word);
         }
+        Ok(())
     }
 
-    fn missing(&mut self) {
-        self.number(f64::NAN);
-        self.word("");
+    fn missing(&mut self) -> ParquetResult<()> {
+        self.number(f64::NAN)?;
+        self.word("")
     }
 
     /// A value as the file means it: a decimal, a date, a time.
-    fn field(&mut self, field: &Field) {
+    fn field(&mut self, field: &Field) -> ParquetResult<()> {
         let text = field.to_string();
-        self.number(text.parse().unwrap_or(f64::NAN));
-        self.word(text.trim_matches('"'));
+        match self {
+            Cells::Words(_) => self.word(&text),
+            Cells::Numbers(_) => {
+                let value = text.parse();
+                self.number(value.map_err(|_| ParquetError::General(format!("`{text}` is not a number")))?)
+            }
+        }
     }
 }
 
@@ -139,35 +146,31 @@ impl Builder {
         let unsigned = matches!(kind, C::UINT_8 | C::UINT_16 | C::UINT_32 | C::UINT_64);
         let plain = matches!(cells, Cells::Numbers(_)) && kind != C::DECIMAL;
         match group.get_column_reader(j)? {
-            ColumnReader::BoolColumnReader(r) => each(r, rows, cells, |c, v| ok(c.number(f64::from(*v)))),
-            ColumnReader::FloatColumnReader(r) => each(r, rows, cells, |c, v| ok(c.number(f64::from(*v)))),
-            ColumnReader::DoubleColumnReader(r) => each(r, rows, cells, |c, v| ok(c.number(*v))),
-            ColumnReader::Int32ColumnReader(r) => each(r, rows, cells, |c, v| {
-                ok(match plain {
-                    true if unsigned => c.number(f64::from(*v as u32)),
-                    true => c.number(f64::from(*v)),
-                    false => c.field(&Field::convert_int32(descr, *v)),
-                })
+            ColumnReader::BoolColumnReader(r) => each(r, rows, cells, |c, v| c.number(f64::from(*v))),
+            ColumnReader::FloatColumnReader(r) => each(r, rows, cells, |c, v| c.number(f64::from(*v))),
+            ColumnReader::DoubleColumnReader(r) => each(r, rows, cells, |c, v| c.number(*v)),
+            ColumnReader::Int32ColumnReader(r) => each(r, rows, cells, |c, v| match plain {
+                true if unsigned => c.number(f64::from(*v as u32)),
+                true => c.number(f64::from(*v)),
+                false => c.field(&Field::convert_int32(descr, *v)),
             }),
-            ColumnReader::Int64ColumnReader(r) => each(r, rows, cells, |c, v| {
-                ok(match plain {
-                    true if unsigned => c.number(*v as u64 as f64),
-                    true => c.number(*v as f64),
-                    false if kind == C::NONE => c.field(&Field::TimestampMicros(micros(descr, *v))),
-                    false => c.field(&Field::convert_int64(descr, *v)),
-                })
+            ColumnReader::Int64ColumnReader(r) => each(r, rows, cells, |c, v| match plain {
+                true if unsigned => c.number(*v as u64 as f64),
+                true => c.number(*v as f64),
+                false if kind == C::NONE => c.field(&Field::TimestampMicros(micros(descr, *v))),
+                false => c.field(&Field::convert_int64(descr, *v)),
             }),
             ColumnReader::Int96ColumnReader(r) => {
-                each(r, rows, cells, |c, v| ok(c.field(&Field::convert_int96(descr, *v))))
+                each(r, rows, cells, |c, v| c.field(&Field::convert_int96(descr, *v)))
             }
             ColumnReader::ByteArrayColumnReader(r) => each(r, rows, cells, |c, v| match kind {
-                C::DECIMAL => ok(c.field(&Field::convert_byte_array(descr, v.clone())?)),
-                _ => ok(c.word(v.as_utf8()?)),
+                C::DECIMAL => c.field(&Field::convert_byte_array(descr, v.clone())?),
+                _ => c.word(v.as_utf8()?),
             }),
             ColumnReader::FixedLenByteArrayColumnReader(r) => each(r, rows, cells, |c, v| match v.data() {
-                [a, b] if plain => ok(c.number(half(u16::from_le_bytes([*a, *b])))),
+                [a, b] if plain => c.number(half(u16::from_le_bytes([*a, *b]))),
                 _ if plain => Err(ParquetError::General("a half-precision number without two bytes".into())),
-                _ => ok(c.field(&Field::convert_byte_array(descr, ByteArray::from(v.clone()))?)),
+                _ => c.field(&Field::convert_byte_array(descr, ByteArray::from(v.clone()))?),
             }),
         }
     }
@@ -182,10 +185,6 @@ impl Builder {
         };
         Column { name: self.descr.name().to_string(), values }
     }
-}
-
-fn ok(_: ()) -> ParquetResult<()> {
-    Ok(())
 }
 
 /// A time stamp in microseconds.
@@ -219,7 +218,7 @@ fn each<T: DataType>(
         let mut present = values.iter();
         for i in 0..n {
             match levels.get(i) {
-                Some(0) => cells.missing(),
+                Some(0) => cells.missing()?,
                 _ => match present.next() {
                     Some(v) => push(cells, v)?,
                     None => return Err(ParquetError::General("a page has fewer values than it says".into())),

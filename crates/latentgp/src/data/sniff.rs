@@ -161,7 +161,7 @@ pub(crate) struct Clean<R> {
     quoted: bool,
     gap: bool,
     fresh: bool,
-    done: bool,
+    pending: Option<u8>,
 }
 
 impl<R: Read> Clean<R> {
@@ -178,51 +178,53 @@ impl<R: Read> Clean<R> {
             quoted: false,
             gap: false,
             fresh: true,
-            done: false,
+            pending: None,
         }
     }
 
-    /// Writes what `b` becomes, at most two bytes, and says how many.
-    fn put(&mut self, b: u8, out: &mut [u8]) -> usize {
+    /// What `b` becomes: nothing, a byte, or a tab with the byte still to come.
+    fn put(&mut self, b: u8) -> Option<u8> {
         if std::mem::replace(&mut self.after_return, b == b'\r') && b == b'\n' {
-            return 0;
+            return None;
         }
         let b = if b == b'\r' { b'\n' } else { b };
         self.quoted ^= b == b'"';
         if self.blanks && !self.quoted && matches!(b, b' ' | b'\t') {
             self.gap = true;
-            return 0;
+            return None;
         }
-        let tab = usize::from(std::mem::take(&mut self.gap) && b != b'\n' && !self.fresh);
+        let tab = std::mem::take(&mut self.gap) && b != b'\n' && !self.fresh;
         self.fresh = b == b'\n';
-        out[0] = b'\t';
-        out[tab] = b;
-        tab + 1
+        self.pending = tab.then_some(b);
+        Some(if tab { b'\t' } else { b })
     }
 }
 
 impl<R: Read> Read for Clean<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let mut n = 0;
-        while n + 2 <= out.len() {
-            if self.at == self.end {
+        while n < out.len() {
+            let next = match self.pending.take() {
+                Some(b) => Some(b),
                 // Hand over what there is before waiting for more.
-                if n > 0 || self.done {
-                    break;
-                }
-                (self.at, self.end) = (0, read_some(&mut self.from, &mut self.buffer)?);
-                if self.end == 0 {
-                    self.done = true;
-                    if !self.fresh {
-                        out[0] = b'\n';
-                        n = 1;
+                None if self.at == self.end && n > 0 => break,
+                None if self.at == self.end => {
+                    (self.at, self.end) = (0, read_some(&mut self.from, &mut self.buffer)?);
+                    match self.end {
+                        0 if std::mem::replace(&mut self.fresh, true) => break,
+                        0 => Some(b'\n'),
+                        _ => None,
                     }
-                    break;
                 }
+                None => {
+                    self.at += 1;
+                    self.put(self.buffer[self.at - 1])
+                }
+            };
+            if let Some(b) = next {
+                out[n] = b;
+                n += 1;
             }
-            let b = self.buffer[self.at];
-            self.at += 1;
-            n += self.put(b, &mut out[n..]);
         }
         Ok(n)
     }
@@ -244,7 +246,10 @@ mod tests {
 
     fn clean(text: &str, d: Delimiter) -> String {
         let mut out = String::new();
-        io::BufReader::with_capacity(7, Clean::new(text.as_bytes(), d)).read_to_string(&mut out).unwrap();
+        Clean::new(text.as_bytes(), d).read_to_string(&mut out).unwrap();
+        // A byte at a time gives the same.
+        let single: Vec<u8> = Clean::new(text.as_bytes(), d).bytes().map(|b| b.unwrap()).collect();
+        assert_eq!(single, out.as_bytes());
         out
     }
 
