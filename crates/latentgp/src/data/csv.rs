@@ -204,6 +204,11 @@ fn text<'r>(cell: &'r [u8], path: &str, line: usize, column: &str) -> Result<&'r
     })
 }
 
+/// What to call a column before it is known whether the first row is a header.
+fn likely_name(first: &[String], j: usize) -> String {
+    first.get(j).filter(|c| Cell::of(c) == Cell::Word).cloned().unwrap_or_else(|| j.to_string())
+}
+
 /// The rows that decide about header and kinds.
 struct Window {
     first: Vec<String>,
@@ -221,12 +226,12 @@ impl Window {
         while rows.len() < ROWS && (bytes < BYTES || rows.len() < 3) {
             let Some(line) = from.next(&mut record)? else { break };
             for (j, cell) in record.iter().enumerate() {
-                let cell = text(cell, from.path, line, first.get(j).unwrap_or(&j.to_string()))?;
+                let cell = text(cell, from.path, line, &likely_name(&first, j))?;
                 if rows.is_empty() {
                     first.push(cell.to_string());
                 }
             }
-            from.check_width(&record, line, first.len(), |j| first[j].clone())?;
+            from.check_width(&record, line, first.len(), |j| likely_name(&first, j))?;
             bytes += record.as_slice().len() + 8 * record.len();
             rows.push((line, std::mem::take(&mut record)));
         }
