@@ -130,26 +130,26 @@ pub(crate) fn sin_cos_pi<const FMA: bool>(u: f64) -> (f64, f64) {
     (sin, cos)
 }
 
-struct Exp<'a>(&'a mut [f64]);
-
-impl Vectorized for Exp<'_> {
-    type Out = ();
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        for x in self.0.iter_mut() {
-            *x = exp::<FMA>(*x);
-        }
-    }
-}
-
-/// x ← exp x for every entry.
-pub(crate) fn exp_in_place(x: &mut [f64]) {
-    vectorize(Exp(x));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Exp<'a>(&'a mut [f64]);
+
+    impl Vectorized for Exp<'_> {
+        type Out = ();
+        #[inline(always)]
+        fn run<const FMA: bool>(self) {
+            for x in self.0.iter_mut() {
+                *x = exp::<FMA>(*x);
+            }
+        }
+    }
+
+    /// x ← exp x for every entry.
+    fn exp_in_place(x: &mut [f64]) {
+        vectorize(Exp(x));
+    }
 
     #[test]
     fn exp_is_within_two_ulp() {

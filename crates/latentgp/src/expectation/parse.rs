@@ -12,7 +12,9 @@ use super::{
 use crate::error::{Error, Result};
 
 /// Name, arguments with their defaults, and what it is.
-const NAMES: [(&str, &[(&str, &str)], &str); 9] = [
+type Entry = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+
+const NAMES: [Entry; 9] = [
     ("auto", &[], "closed form where the kernel has one, unscented elsewhere"),
     ("analytic", &[], "closed form: rbf, linear, constant, white, their sums, products on separate dims"),
     ("unscented", &[], "2Q sigma points"),

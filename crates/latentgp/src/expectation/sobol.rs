@@ -73,35 +73,6 @@ pub(crate) fn points(count: usize, dim: usize, seed: Option<u64>) -> Vec<f64> {
     out
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_scrambling_they_are_joe_and_kuos() {
-        // SciPy 1.17.1, scipy.stats.qmc.Sobol(7, scramble=False).random(8)[5]
-        let expected = [0.875, 0.875, 0.125, 0.375, 0.875, 0.625, 0.875];
-        assert_eq!(points(8, 7, None)[35..42], expected);
-        // and .random(1000)[999] of the last three of 160 dimensions
-        let far = points(1000, MAX_DIM, None);
-        assert_eq!(far[far.len() - 3..], [0.9482421875, 0.6865234375, 0.9580078125]);
-    }
-
-    #[test]
-    fn scrambled_points_stratify_every_dimension() {
-        let (count, dim) = (256, MAX_DIM);
-        let all = points(count, dim, Some(7));
-        assert_eq!(all, points(count, dim, Some(7)));
-        assert_ne!(all, points(count, dim, Some(8)));
-        for q in 0..dim {
-            let mut cells: Vec<usize> =
-                (0..count).map(|i| (all[i * dim + q] * count as f64) as usize).collect();
-            cells.sort_unstable();
-            assert!(cells.iter().enumerate().all(|(i, c)| i == *c), "dimension {q}");
-        }
-    }
-}
-
 /// Primitive polynomial (all coefficients as bits) and initial direction numbers of dimensions 2, 3, …
 #[rustfmt::skip]
 static DIRECTIONS: [(u64, &[u64]); 159] = [
@@ -265,3 +236,32 @@ static DIRECTIONS: [(u64, &[u64]); 159] = [
     (2011, &[1, 1, 7, 9, 21, 39, 123, 21, 275, 927]),
     (2035, &[1, 1, 7, 13, 15, 41, 47, 243, 303, 437]),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_scrambling_they_are_joe_and_kuos() {
+        // SciPy 1.17.1, scipy.stats.qmc.Sobol(7, scramble=False).random(8)[5]
+        let expected = [0.875, 0.875, 0.125, 0.375, 0.875, 0.625, 0.875];
+        assert_eq!(points(8, 7, None)[35..42], expected);
+        // and .random(1000)[999] of the last three of 160 dimensions
+        let far = points(1000, MAX_DIM, None);
+        assert_eq!(far[far.len() - 3..], [0.9482421875, 0.6865234375, 0.9580078125]);
+    }
+
+    #[test]
+    fn scrambled_points_stratify_every_dimension() {
+        let (count, dim) = (256, MAX_DIM);
+        let all = points(count, dim, Some(7));
+        assert_eq!(all, points(count, dim, Some(7)));
+        assert_ne!(all, points(count, dim, Some(8)));
+        for q in 0..dim {
+            let mut cells: Vec<usize> =
+                (0..count).map(|i| (all[i * dim + q] * count as f64) as usize).collect();
+            cells.sort_unstable();
+            assert!(cells.iter().enumerate().all(|(i, c)| i == *c), "dimension {q}");
+        }
+    }
+}

@@ -71,10 +71,11 @@ impl Outputs {
             })
             .collect();
         let mut outputs = Outputs { y, filled, groups, patterns };
-        if outputs.is_complete() && d > n && n > 0 {
-            if let Some(root) = root_of_outer_product(&outputs.filled) {
-                outputs.filled = root;
-            }
+        if outputs.is_complete()
+            && d > n
+            && let Some(root) = root_of_outer_product(&outputs.filled)
+        {
+            outputs.filled = root;
         }
         outputs
     }

@@ -28,7 +28,8 @@ pub(crate) fn scores(y: &Mat, q: usize) -> Result<Mat> {
                 }
             }
         }
-        scores = leading(&centred(&filled), q)?;
+        filled = centred(&filled);
+        scores = leading(&filled, q)?;
     }
     Ok(scores)
 }

@@ -89,14 +89,25 @@ fn predictions(model: &BayesianGplvm, case: &Value, star: &Gaussians, name: &str
     let posterior = model.posterior().expect("a posterior");
     let certain = posterior.predict(&star.mean).expect("a prediction");
     let theirs = &case["predict_certain"];
-    errors.compare(&format!("{name} certain mean"), certain.mean.as_slice(), &numbers(&theirs["mean"]), VALUE);
+    errors.compare(
+        &format!("{name} certain mean"),
+        certain.mean.as_slice(),
+        &numbers(&theirs["mean"]),
+        VALUE,
+    );
     errors.compare(&format!("{name} certain var"), &certain.var.col(0), &numbers(&theirs["var"]), VALUE);
     let uncertain = posterior.predict_uncertain(star).expect("a prediction");
     let theirs = &case["predict_uncertain"];
-    errors.compare(&format!("{name} uncertain mean"), uncertain.mean.as_slice(), &numbers(&theirs["mean"]), VALUE);
+    errors.compare(
+        &format!("{name} uncertain mean"),
+        uncertain.mean.as_slice(),
+        &numbers(&theirs["mean"]),
+        VALUE,
+    );
     let cov = posterior.covariance(star).expect("covariances");
     let all: Vec<f64> = cov.iter().flat_map(|c| c.as_slice().to_vec()).collect();
     errors.compare(&format!("{name} uncertain cov"), &all, &numbers(&theirs["cov"]), VALUE);
-    let diagonal: Vec<f64> = cov.iter().flat_map(|c| (0..c.rows()).map(|i| c[(i, i)]).collect::<Vec<_>>()).collect();
+    let diagonal: Vec<f64> =
+        cov.iter().flat_map(|c| (0..c.rows()).map(|i| c[(i, i)]).collect::<Vec<_>>()).collect();
     errors.compare(&format!("{name} uncertain var"), uncertain.var.as_slice(), &diagonal, 1e-9);
 }

@@ -62,7 +62,10 @@ fn every_vector_agrees() {
         if errors.compared == 0 && errors.failed.is_empty() {
             errors.failed.push("nothing was compared".into());
         }
-        println!("{name:<36} {:>4} comparisons, worst {:.2e} ({})", errors.compared, errors.worst, errors.worst_of);
+        println!(
+            "{name:<36} {:>4} comparisons, worst {:.2e} ({})",
+            errors.compared, errors.worst, errors.worst_of
+        );
         failed.extend(errors.failed.iter().map(|f| format!("{name}: {f}")));
     }
     println!("{} cases", files.len());

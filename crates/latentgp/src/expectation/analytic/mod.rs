@@ -99,6 +99,14 @@ pub(super) struct Gathered {
     z: Mat,
 }
 
+/// Ψ̄0 and where the gradient of one point's E[k(x, x)] is added.
+struct Psi0Bar<'g> {
+    bar: f64,
+    theta_bar: &'g mut [f64],
+    mean_bar: &'g mut [f64],
+    var_bar: &'g mut [f64],
+}
+
 struct Plan<'a> {
     q: &'a Gaussians,
     z: &'a Mat,
@@ -137,13 +145,13 @@ impl<'a> Plan<'a> {
     }
 
     /// E[k(x, x)] of point n; with `bar`, adds its gradient.
-    fn psi0(&self, n: usize, bar: Option<(f64, &mut [f64], &mut [f64], &mut [f64])>) -> f64 {
+    fn psi0(&self, n: usize, bar: Option<Psi0Bar<'_>>) -> f64 {
         let (mean, var) = (self.q.mean.row(n), self.q.var.row(n));
         let second = |q: usize| mean[q] * mean[q] + var[q];
         let product = |f: &Factor, but: Option<usize>| -> f64 {
             f.term.powers.iter().filter(|q| Some(**q) != but).map(|&q| second(q)).product()
         };
-        if let Some((bar, theta_bar, mean_bar, var_bar)) = bar {
+        if let Some(Psi0Bar { bar, theta_bar, mean_bar, var_bar }) = bar {
             for f in &self.factors {
                 let total = bar * f.scale * product(f, None);
                 f.term.scale.iter().for_each(|&i| theta_bar[i] += total / self.theta[i]);
@@ -214,7 +222,12 @@ impl<'a> Plan<'a> {
         let mut got = Gathered { theta: vec![0.0; self.theta.len()], z: Mat::zeros(m, dim) };
         for n in from..to {
             let at = (n - from) * dim..(n - from + 1) * dim;
-            let places = (bar.psi0, &mut got.theta[..], &mut mean_bar[at.clone()], &mut var_bar[at]);
+            let places = Psi0Bar {
+                bar: bar.psi0,
+                theta_bar: &mut got.theta,
+                mean_bar: &mut mean_bar[at.clone()],
+                var_bar: &mut var_bar[at],
+            };
             self.psi0(n, Some(places));
         }
         for single in &self.singles() {
