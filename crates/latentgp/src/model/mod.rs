@@ -6,12 +6,14 @@ mod latent;
 mod outputs;
 mod pca;
 mod training;
+mod using;
 
 pub use bayesian_gplvm::{BayesianGplvm, Jitter};
 pub use certificate::Certificate;
 pub use latent::Latent;
 pub use outputs::Outputs;
-pub use training::{Fit, Progress, Training};
+pub use training::{Fit, OnProgress, Progress, Training};
+pub use using::Imputed;
 
 use crate::error::Result;
 use crate::optim::{Optimizer, Report, Watch};
