@@ -16,6 +16,7 @@ use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad};
 use crate::kernel::{self, Kernel, KernelGrad};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
+use crate::mean::Mean;
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{Factors, Posterior};
 use rayon::prelude::*;
@@ -303,6 +304,8 @@ impl Model for BayesianGplvm {
             factors,
             expectation: self.expectation.clone(),
             scaling: self.scaling.clone(),
+            mean: Mean::Zero,
+            inputs: None,
         })
     }
 
