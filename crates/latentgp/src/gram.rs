@@ -67,7 +67,9 @@ pub(crate) fn gram_adjoint(
         for (from, own, rows_bar, cols_bar) in &parts {
             theta.iter_mut().zip(own).for_each(|(a, b)| *a += b);
             if let Some(x_bar) = x_bar.as_deref_mut() {
-                let add = |to: &mut [f64], from: &Mat| to.iter_mut().zip(from.as_slice()).for_each(|(a, b)| *a += b);
+                let add = |to: &mut [f64], from: &Mat| {
+                    to.iter_mut().zip(from.as_slice()).for_each(|(a, b)| *a += b)
+                };
                 add(x_bar.as_mut_slice(), cols_bar);
                 add(&mut x_bar.as_mut_slice()[from * q..], rows_bar);
             }

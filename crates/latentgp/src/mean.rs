@@ -83,7 +83,9 @@ impl Parameterized for Mean {
         match self {
             Mean::Zero => vec![],
             Mean::Constant { intercept } => vec![("intercept".into(), intercept)],
-            Mean::Linear { intercept, slope } => vec![("intercept".into(), intercept), ("slope".into(), slope)],
+            Mean::Linear { intercept, slope } => {
+                vec![("intercept".into(), intercept), ("slope".into(), slope)]
+            }
         }
     }
 
@@ -91,7 +93,9 @@ impl Parameterized for Mean {
         match self {
             Mean::Zero => vec![],
             Mean::Constant { intercept } => vec![("intercept".into(), intercept)],
-            Mean::Linear { intercept, slope } => vec![("intercept".into(), intercept), ("slope".into(), slope)],
+            Mean::Linear { intercept, slope } => {
+                vec![("intercept".into(), intercept), ("slope".into(), slope)]
+            }
         }
     }
 }

@@ -343,7 +343,8 @@ impl Posterior {
         (0..q.n()).into_par_iter().map(one).collect()
     }
 
-    fn unscale(&self, p: Prediction) -> Result<Prediction> {
+    /// Scaled predictions in the units of the data.
+    pub(crate) fn unscale(&self, p: Prediction) -> Result<Prediction> {
         let all = Prediction { mean: self.scaling.undo_mean(&p.mean)?, var: self.scaling.undo_var(&p.var)? };
         if !(all.mean.is_finite() && all.var.is_finite()) {
             return Err(Error::not_finite("a prediction"));

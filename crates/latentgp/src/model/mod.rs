@@ -2,16 +2,21 @@
 
 mod bayesian_gplvm;
 mod certificate;
+mod exact_process;
 mod latent;
 mod outputs;
 mod pca;
+mod regression;
+mod restarts;
 mod training;
 
 pub use bayesian_gplvm::{BayesianGplvm, Jitter};
 pub use certificate::Certificate;
 pub use latent::Latent;
 pub use outputs::Outputs;
-pub use training::{Fit, Progress, Training};
+pub use regression::{MeanKind, Regression, RegressionOptions};
+pub use restarts::{Fitted, Restarts};
+pub use training::{Fit, OnProgress, Progress, Training};
 
 use crate::error::Result;
 use crate::optim::{Optimizer, Report, Watch};
