@@ -4,18 +4,24 @@ mod bayesian_gplvm;
 mod certificate;
 mod exact_process;
 mod latent;
+mod missing_inputs;
 mod outputs;
 mod pca;
 mod regression;
 mod restarts;
+mod sparse_bound;
+mod sparse_regression;
 mod training;
 
-pub use bayesian_gplvm::{BayesianGplvm, Jitter};
+pub use bayesian_gplvm::BayesianGplvm;
 pub use certificate::Certificate;
 pub use latent::Latent;
+pub use missing_inputs::UncertainInputs;
 pub use outputs::Outputs;
 pub use regression::{MeanKind, Regression, RegressionOptions};
 pub use restarts::{Fitted, Restarts};
+pub use sparse_bound::Jitter;
+pub use sparse_regression::{SparseOptions, SparseRegression};
 pub use training::{Fit, OnProgress, Progress, Training};
 
 use crate::error::Result;

@@ -229,7 +229,7 @@ impl Training {
 }
 
 /// Fixes the noise and the kernel's variances; tells which of them were free.
-fn hold(model: &mut BayesianGplvm) -> Vec<String> {
+pub(super) fn hold(model: &mut impl Parameterized) -> Vec<String> {
     let mut held = Vec::new();
     for (name, p) in model.params_mut() {
         let is_scale = name == "noise" || (name.starts_with("kernel.") && name.ends_with("variance"));
@@ -241,7 +241,7 @@ fn hold(model: &mut BayesianGplvm) -> Vec<String> {
     held
 }
 
-fn release(model: &mut BayesianGplvm, held: &[String]) {
+pub(super) fn release(model: &mut impl Parameterized, held: &[String]) {
     for (name, p) in model.params_mut() {
         if held.contains(&name) {
             p.fixed = false;
@@ -250,13 +250,13 @@ fn release(model: &mut BayesianGplvm, held: &[String]) {
 }
 
 /// The mean square of the observed cells.
-fn variance_of(outputs: &Outputs) -> f64 {
+pub(super) fn variance_of(outputs: &Outputs) -> f64 {
     let cells: usize = outputs.observed().iter().sum();
     outputs.groups.iter().map(|g| g.yy).sum::<f64>() / cells.max(1) as f64
 }
 
 /// Principal components, each scaled to unit variance; restarts after the first are shaken.
-fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
+pub(super) fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
     let mut x = pca::scores(y, q)?;
     let n = y.rows();
     let whiten = std::env::var("LG_WHITEN").map(|v| v == "1").unwrap_or(true);
@@ -279,7 +279,7 @@ fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> R
 
 /// `m` rows of x that are far apart: k-means++ seeding, each next row drawn in proportion to its squared
 /// distance from those taken.
-fn spread_out(x: &Mat, m: usize, rng: &mut ChaCha8Rng) -> Mat {
+pub(super) fn spread_out(x: &Mat, m: usize, rng: &mut ChaCha8Rng) -> Mat {
     let n = x.rows();
     let square =
         |i: usize, j: usize| -> f64 { x.row(i).iter().zip(x.row(j)).map(|(a, b)| (a - b).powi(2)).sum() };
