@@ -138,8 +138,9 @@ impl Posterior {
 
     /// At certain inputs, N×Q.
     pub fn predict(&self, x: &Mat) -> Result<Prediction> {
-        let mut scaled = self.predict_scaled(&self.scale_inputs(x)?);
-        self.mean.add(1.0, &self.scale_inputs(x)?, &mut scaled.mean);
+        let x = self.scale_inputs(x)?;
+        let mut scaled = self.predict_scaled(&x);
+        self.mean.add(1.0, &x, &mut scaled.mean);
         self.unscale(scaled)
     }
 

@@ -119,6 +119,9 @@ pub fn compare_gradient(
     tolerance: f64,
     errors: &mut Errors,
 ) {
+    let known = fields.iter().filter(|(field, _)| field.is_some()).count();
+    let others = ["noise_variance", "X"].iter().filter(|key| theirs.get(**key).is_some()).count();
+    assert_eq!(theirs.as_object().expect("a table").len(), known + others, "every gradient is compared");
     let mut rest = grad;
     for (field, len) in fields {
         let (own, others) = rest.split_at(*len);
