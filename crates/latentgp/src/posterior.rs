@@ -120,6 +120,15 @@ impl Posterior {
         self.scaling.scale.iter().map(|s| self.noise * s * s).collect()
     }
 
+    /// k L⁻ᵀCL⁻¹ of rows k.
+    pub(crate) fn r_times(&self, f: &Factors, k: &Mat) -> Mat {
+        let mut white = k.t();
+        self.l.solve_l(&mut white);
+        let mut out = f.c.as_ref().map_or_else(|| white.clone(), |c| linalg::mul(c, &white));
+        self.l.solve_lt(&mut out);
+        out.t()
+    }
+
     fn check_inputs(&self, x: &Mat) -> Result<()> {
         if x.cols() != self.z.cols() {
             return Err(Error::shape("columns of the inputs", self.z.cols(), x.cols()));
@@ -150,8 +159,9 @@ impl Posterior {
 
     /// At certain inputs, N×Q.
     pub fn predict(&self, x: &Mat) -> Result<Prediction> {
-        let mut scaled = self.predict_scaled(&self.scale_inputs(x)?);
-        self.mean.add(1.0, &self.scale_inputs(x)?, &mut scaled.mean);
+        let x = self.scale_inputs(x)?;
+        let mut scaled = self.predict_scaled(&x);
+        self.mean.add(1.0, &x, &mut scaled.mean);
         self.unscale(scaled)
     }
 

@@ -3,10 +3,14 @@
 mod bayesian_gplvm;
 mod certificate;
 mod exact_process;
+mod gplvm;
+mod gplvm_rows;
 mod latent;
 mod missing_inputs;
 mod outputs;
 mod pca;
+mod ppca;
+mod ppca_rows;
 mod regression;
 mod restarts;
 mod sparse_bound;
@@ -16,9 +20,12 @@ mod using;
 
 pub use bayesian_gplvm::BayesianGplvm;
 pub use certificate::Certificate;
+pub use gplvm::{Gplvm, GplvmTraining, LatentPrior};
+pub use gplvm_rows::Positions;
 pub use latent::Latent;
 pub use missing_inputs::UncertainInputs;
 pub use outputs::Outputs;
+pub use ppca::{Ppca, PpcaGrad, PpcaLatent, PpcaOptions};
 pub use regression::{MeanKind, Regression, RegressionOptions};
 pub use restarts::{Fitted, Restarts};
 pub use sparse_bound::Jitter;
