@@ -6,6 +6,7 @@ pub mod data;
 pub mod error;
 pub mod evidence;
 pub mod expectation;
+mod input_map;
 pub mod kernel;
 pub mod linalg;
 pub mod mat;

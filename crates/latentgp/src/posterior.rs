@@ -5,12 +5,16 @@
 //! uncertain   mean = ψ1α      cov = αᵀ(Ψ2 − ψ1ᵀψ1)α + (ψ0 − tr L⁻ᵀCL⁻¹Ψ2)·I
 //! ```
 //!
-//! Means and variances are those of the noise-free function, in the units of the data.
+//! Means and variances are those of the noise-free function, in the units of the data. Inputs go through the
+//! [`InputMap`] of the model first. Where that is not the identity, an uncertain input is taken as the 2D points
+//! of the unscented rule around it, whose predictions are averaged: a projection correlates its coordinates.
 
 use crate::blocks::part_rows;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{Expectation, Gaussians, Psi};
+pub use crate::input_map::InputMap;
+use crate::input_map::sigma_points;
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
@@ -46,6 +50,8 @@ pub struct Posterior {
     pub expectation: Box<dyn Expectation>,
     /// The units of the data.
     pub scaling: Scaling,
+    /// From given inputs to those of the kernel.
+    pub map: InputMap,
 }
 
 /// Means and variances, N×D, of the noise-free function.
@@ -93,8 +99,12 @@ impl Posterior {
 
     /// At certain inputs, N×Q.
     pub fn predict(&self, x: &Mat) -> Result<Prediction> {
-        self.check_inputs(x)?;
-        let scaled = self.predict_scaled(x);
+        let at = self.map.apply(x)?;
+        if !self.map.is_certain() {
+            return self.predict_latent(&at);
+        }
+        self.check_inputs(&at.mean)?;
+        let scaled = self.predict_scaled(&at.mean);
         self.unscale(scaled)
     }
 
@@ -140,6 +150,20 @@ impl Posterior {
 
     /// At uncertain inputs; rows are independent of each other.
     pub fn predict_uncertain(&self, q: &Gaussians) -> Result<Prediction> {
+        if self.map == InputMap::AsIs {
+            return self.predict_latent(q);
+        }
+        let d = self.outputs();
+        let mut all = Prediction { mean: Mat::zeros(q.n(), d), var: Mat::zeros(q.n(), d) };
+        for (n, (mean, cov)) in self.total_covariance(q)?.into_iter().enumerate() {
+            all.mean.row_mut(n).copy_from_slice(&mean);
+            (0..d).for_each(|j| all.var[(n, j)] = cov[(j, j)].max(0.0));
+        }
+        Ok(all)
+    }
+
+    /// At uncertain places in the kernel's space.
+    fn predict_latent(&self, q: &Gaussians) -> Result<Prediction> {
         let d = self.outputs();
         let rows = self.each_row(q, |psi| {
             let (mut mean, mut var) = (vec![0.0; d], vec![0.0; d]);
@@ -164,6 +188,36 @@ impl Posterior {
     ///
     /// Outputs observed at different rows have different posteriors, which are uncorrelated given x.
     pub fn covariance(&self, q: &Gaussians) -> Result<Vec<Mat>> {
+        if self.map == InputMap::AsIs {
+            return self.covariance_latent(q);
+        }
+        Ok(self.total_covariance(q)?.into_iter().map(|(_, cov)| cov).collect())
+    }
+
+    /// Mean and covariance of the outputs at each uncertain input, averaged over the sigma points around it:
+    /// E[f] = E E[f|x], cov f = E cov(f|x) + cov E[f|x].
+    fn total_covariance(&self, q: &Gaussians) -> Result<Vec<(Vec<f64>, Mat)>> {
+        if q.var.shape() != q.mean.shape() {
+            return Err(Error::shape("variances of the inputs", q.mean.shape(), q.var.shape()));
+        }
+        let d = self.outputs();
+        let one = |n: usize| -> Result<(Vec<f64>, Mat)> {
+            let points = self.map.apply(&sigma_points(q.mean.row(n), q.var.row(n)))?;
+            let (means, covs) = (self.predict_latent(&points)?.mean, self.covariance_latent(&points)?);
+            let weight = 1.0 / points.n() as f64;
+            let mean: Vec<f64> = (0..d).map(|j| weight * means.col(j).iter().sum::<f64>()).collect();
+            let mut cov = Mat::zeros(d, d);
+            for (s, own) in covs.iter().enumerate() {
+                let apart = |j: usize| means[(s, j)] - mean[j];
+                cov.add_scaled(weight, own);
+                cov.add_scaled(weight, &Mat::from_fn(d, d, |i, j| apart(i) * apart(j)));
+            }
+            Ok((mean, cov))
+        };
+        (0..q.n()).into_par_iter().map(one).collect()
+    }
+
+    fn covariance_latent(&self, q: &Gaussians) -> Result<Vec<Mat>> {
         let d = self.outputs();
         let scale = &self.scaling.scale;
         self.each_row(q, |psi| {

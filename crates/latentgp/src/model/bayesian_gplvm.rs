@@ -17,7 +17,7 @@ use crate::kernel::{self, Kernel, KernelGrad};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized};
-use crate::posterior::{Factors, Posterior};
+use crate::posterior::{Factors, InputMap, Posterior};
 use rayon::prelude::*;
 
 /// What is added to diagonals before they are factored.
@@ -303,6 +303,7 @@ impl Model for BayesianGplvm {
             factors,
             expectation: self.expectation.clone(),
             scaling: self.scaling.clone(),
+            map: InputMap::AsIs,
         })
     }
 
