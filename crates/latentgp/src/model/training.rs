@@ -279,7 +279,7 @@ fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> R
 
 /// `m` rows of x that are far apart: k-means++ seeding, each next row drawn in proportion to its squared
 /// distance from those taken.
-fn spread_out(x: &Mat, m: usize, rng: &mut ChaCha8Rng) -> Mat {
+pub(super) fn spread_out(x: &Mat, m: usize, rng: &mut ChaCha8Rng) -> Mat {
     let n = x.rows();
     let square =
         |i: usize, j: usize| -> f64 { x.row(i).iter().zip(x.row(j)).map(|(a, b)| (a - b).powi(2)).sum() };

@@ -2,6 +2,7 @@
 //! that `LATENTGP_VECTORS` names. One line a case with its largest relative error.
 
 mod gplvm;
+mod projection;
 mod read;
 
 use std::path::PathBuf;
@@ -76,6 +77,8 @@ fn every_vector_agrees() {
 fn kind(name: &str, case: &serde_json::Value) -> Option<fn(&serde_json::Value, &mut Errors)> {
     let has = |key: &str| case.get(key).is_some();
     match () {
+        _ if case["model"] == "spgp_dr" => Some(projection::spgp_dr),
+        _ if case["model"] == "vdmgp" => Some(projection::vdmgp),
         _ if has("cases") && has("mu") => Some(gplvm::run),
         _ => {
             let _ = name;
