@@ -143,3 +143,57 @@ fn summary(draws: &mut [f64]) -> InputShare {
     let quantile = |p: f64| draws[((n - 1.0) * p).round() as usize];
     InputShare { share, std, low: quantile(0.05), high: quantile(0.95) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Scale;
+    use crate::expectation::Auto;
+    use crate::kernel::Rbf;
+    use crate::model::{Supervised, WeightPrior};
+
+    /// Three directions; the first sees inputs 0 and 1 in the ratio 2:1, the second hardly anything, the third
+    /// nothing.
+    fn model(var: f64) -> Vdmgp {
+        let x = Mat::from_fn(40, 4, |i, j| ((i * 13 + j * 29 + i * j) as f64 * 0.618).fract());
+        let y = Mat::from_fn(40, 1, |i, _| 2.0 * x[(i, 0)] + x[(i, 1)]);
+        let data = Supervised::new(&x, &y, Scale::Standardize, Scale::Standardize).unwrap();
+        let mean = Mat::from_rows(&[[0.6, 0.3, 0.0, 0.0], [0.0, 0.0, 1e-3, 0.0], [0.0; 4]]);
+        let z = Mat::from_fn(6, 3, |i, j| if j == 0 { i as f64 * 0.5 - 1.25 } else { 0.0 });
+        let weights = Gaussians::new(mean, Mat::filled(3, 4, var)).unwrap();
+        Vdmgp::new(data, Rbf::new(3), Box::new(Auto), WeightPrior::TypeII, weights, z, 0.01).unwrap()
+    }
+
+    #[test]
+    fn one_direction_is_useful_and_its_inputs_share_it() {
+        let report = model(1e-12).relevance().unwrap();
+        assert_eq!(report.useful(), 1);
+        assert_eq!((report.directions[0].index, report.directions[2].index), (0, 2));
+        assert!(report.directions[0].contribution > 0.5 && report.directions[1].contribution < 1e-3);
+        for (input, share) in report.inputs.iter().zip([0.8, 0.2, 0.0, 0.0]) {
+            assert!((input.share - share).abs() < 1e-4 && input.std < 1e-4, "{input:?} against {share}");
+        }
+    }
+
+    #[test]
+    fn uncertain_weights_make_uncertain_shares() {
+        let (sure, unsure) = (model(1e-12).relevance().unwrap(), model(0.01).relevance().unwrap());
+        assert_eq!(unsure.useful(), 1);
+        for (a, b) in sure.inputs.iter().zip(&unsure.inputs) {
+            assert!(b.std > a.std && b.low < b.share && b.share < b.high);
+        }
+        let total: f64 = unsure.inputs.iter().map(|i| i.share).sum();
+        assert!((total - 1.0).abs() < 1e-12);
+        assert!(unsure.inputs[0].low > unsure.inputs[2].high);
+        assert_eq!(unsure, model(0.01).relevance().unwrap());
+    }
+
+    #[test]
+    fn a_constant_function_has_no_useful_direction() {
+        let mut constant = model(1e-3);
+        constant.mean.set(0.0);
+        let report = constant.relevance().unwrap();
+        assert_eq!(report.useful(), 0);
+        assert!(report.inputs.iter().all(|i| i.share == 0.0 && i.high == 0.0));
+    }
+}

@@ -148,3 +148,93 @@ fn hold(model: &mut Vdmgp) -> Vec<String> {
 fn release(model: &mut Vdmgp, held: &[String]) {
     model.params_mut().into_iter().filter(|(name, _)| held.contains(name)).for_each(|(_, p)| p.fixed = false);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::sinc;
+    use crate::kernel::{Matern32, Rbf};
+    use crate::model::Model;
+    use crate::optim::StopReason;
+    use std::ops::ControlFlow;
+
+    const QUIET: &OnProgress<'static> = &|_| ControlFlow::Continue(());
+
+    fn quick() -> VdmgpTraining {
+        VdmgpTraining { latent_dim: 2, inducing: 8, hold: 10, max_iterations: 15, ..Default::default() }
+    }
+
+    #[test]
+    fn a_run_repeats_to_the_bit_on_any_number_of_threads() {
+        let sinc::Sinc { x, y } = sinc::simulate(80, 3);
+        let how = VdmgpTraining { restarts: 2, seed: 9, ..quick() };
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| how.fit(&x, &y, &Rbf::new(2), QUIET)).unwrap()
+        };
+        let (one, two) = (run(1), run(2));
+        assert_eq!(one.restarts, two.restarts);
+        assert_eq!(one.model.mean, two.model.mean);
+        assert_ne!(one.restarts[0], one.restarts[1]);
+        assert_eq!(one.log_evidence, one.restarts.iter().flatten().fold(f64::MIN, |a, b| a.max(*b)));
+    }
+
+    #[test]
+    fn the_noise_is_held_first_and_a_stop_is_obeyed_in_either_stage() {
+        let sinc::Sinc { x, y } = sinc::simulate(40, 1);
+        for last in [4, 12] {
+            let stop = |at: &super::super::Progress| {
+                assert_eq!(at.held, at.iteration <= 10);
+                if at.iteration < last { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            };
+            let fit = quick().fit(&x, &y, &Rbf::new(2), &stop).unwrap();
+            assert_eq!((fit.iterations, fit.stop_reason), (last, StopReason::Asked));
+            assert_eq!(fit.trace.len(), last);
+            let noise_is_free = fit.model.params().iter().any(|(name, p)| name == "noise" && !p.fixed);
+            assert!(noise_is_free);
+        }
+    }
+
+    #[test]
+    fn kernels_without_a_closed_form_and_given_priors_are_learnt_too() {
+        let sinc::Sinc { x, y } = sinc::simulate(60, 2);
+        for prior in [WeightPrior::fixed(&[0.1, 0.1]), WeightPrior::Gamma { shape: 1.0, rate: 1e-6 }] {
+            let how = VdmgpTraining { prior, ..quick() };
+            let data = Supervised::new(&x, &y, how.scale_inputs, how.scale_outputs).unwrap();
+            let before = how.start(&data, &Matern32::new(2), 0).unwrap().log_evidence(None).unwrap();
+            let fit = how.fit(&x, &y, &Matern32::new(2), QUIET).unwrap();
+            assert!(fit.log_evidence > before);
+        }
+    }
+
+    #[test]
+    fn bad_input_is_a_model_or_an_error() {
+        let sinc::Sinc { x, y } = sinc::simulate(20, 0);
+        let how = VdmgpTraining { inducing: 30, ..quick() };
+        let finite = |x: &Mat, y: &Mat| {
+            let fit = how.fit(x, y, &Rbf::new(2), QUIET).unwrap();
+            let p = fit.model.posterior().unwrap().predict(x).unwrap();
+            assert!(p.mean.is_finite() && p.var.is_finite() && fit.log_evidence.is_finite());
+            let shares: f64 = fit.model.relevance().unwrap().inputs.iter().map(|i| i.share).sum();
+            assert!(shares == 0.0 || (shares - 1.0).abs() < 1e-9, "{shares}");
+        };
+        finite(&x, &y);
+        finite(&x, &Mat::filled(20, 1, 3.0));
+        finite(&Mat::filled(20, 5, 1.0), &y);
+        finite(&Mat::from_fn(20, 5, |i, _| (i / 10) as f64), &y);
+        finite(&x.slice_rows(0, 1), &y.slice_rows(0, 1));
+        finite(&x.map(|v| v * 1e200), &y.map(|v| v * 1e-200));
+        finite(&x, &Mat::from_fn(20, 3, |i, j| (i * j) as f64));
+        let fails = |how: VdmgpTraining, x: &Mat| how.fit(x, &y, &Rbf::new(2), QUIET).is_err();
+        assert!(fails(how.clone(), &x.map(|v| v / 0.0)));
+        assert!(fails(how.clone(), &x.map(|_| f64::NAN)));
+        assert!(fails(how.clone(), &x.slice_rows(0, 3)));
+        assert!(fails(VdmgpTraining { latent_dim: 0, ..how.clone() }, &x));
+        assert!(fails(VdmgpTraining { latent_dim: 3, ..how.clone() }, &x));
+        assert!(fails(VdmgpTraining { inducing: 0, ..how.clone() }, &x));
+        assert!(fails(VdmgpTraining { variance: 0.0, ..how.clone() }, &x));
+        assert!(fails(VdmgpTraining { spread: f64::NAN, ..how.clone() }, &x));
+        assert!(fails(VdmgpTraining { noise: 0.0, ..how.clone() }, &x));
+        assert!(fails(VdmgpTraining { prior: WeightPrior::fixed(&[1.0]), ..how }, &x));
+    }
+}
