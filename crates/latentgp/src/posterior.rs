@@ -50,7 +50,9 @@ pub struct Posterior {
     pub expectation: Box<dyn Expectation>,
     /// The units of the data.
     pub scaling: Scaling,
-    /// From given inputs to those of the kernel.
+    /// The units of the inputs; `None` where they are taken as they are.
+    pub inputs: Option<Scaling>,
+    /// From scaled inputs to those of the kernel.
     pub map: InputMap,
 }
 
@@ -88,8 +90,9 @@ impl Posterior {
     }
 
     fn check_inputs(&self, x: &Mat) -> Result<()> {
-        if x.cols() != self.z.cols() {
-            return Err(Error::shape("columns of the inputs", self.z.cols(), x.cols()));
+        let expected = self.map.input_dim(self.z.cols());
+        if x.cols() != expected {
+            return Err(Error::shape("columns of the inputs", expected, x.cols()));
         }
         if !x.is_finite() {
             return Err(Error::not_finite("an input"));
@@ -97,18 +100,34 @@ impl Posterior {
         Ok(())
     }
 
-    /// At certain inputs, N×Q.
-    pub fn predict(&self, x: &Mat) -> Result<Prediction> {
-        let at = self.map.apply(x)?;
-        if !self.map.is_certain() {
-            return self.predict_latent(&at);
+    /// Inputs in the units that the map sees.
+    fn scale_inputs(&self, x: &Mat) -> Result<Mat> {
+        self.check_inputs(x)?;
+        match &self.inputs {
+            None => Ok(x.clone()),
+            Some(scaling) => scaling.apply(x),
         }
-        self.check_inputs(&at.mean)?;
-        let scaled = self.predict_scaled(&at.mean);
-        self.unscale(scaled)
     }
 
-    /// The same in the units of the scaled data.
+    fn scale_gaussians(&self, q: &Gaussians) -> Result<Gaussians> {
+        let mean = self.scale_inputs(&q.mean)?;
+        let var = match &self.inputs {
+            None => q.var.clone(),
+            Some(s) => Mat::from_fn(q.n(), q.dim(), |n, d| q.var[(n, d)] / s.scale[d] / s.scale[d]),
+        };
+        Gaussians::new(mean, var)
+    }
+
+    /// At certain inputs, N×Q.
+    pub fn predict(&self, x: &Mat) -> Result<Prediction> {
+        let at = self.map.apply(&self.scale_inputs(x)?)?;
+        match self.map.is_certain() {
+            true => self.unscale(self.predict_scaled(&at.mean)),
+            false => self.predict_latent(&at),
+        }
+    }
+
+    /// At places in the kernel's space, in the units of the scaled data.
     pub(crate) fn predict_scaled(&self, x: &Mat) -> Prediction {
         let (n, d) = (x.rows(), self.outputs());
         let rows = part_rows(n);
@@ -150,6 +169,7 @@ impl Posterior {
 
     /// At uncertain inputs; rows are independent of each other.
     pub fn predict_uncertain(&self, q: &Gaussians) -> Result<Prediction> {
+        let q = &self.scale_gaussians(q)?;
         if self.map == InputMap::AsIs {
             return self.predict_latent(q);
         }
@@ -188,18 +208,16 @@ impl Posterior {
     ///
     /// Outputs observed at different rows have different posteriors, which are uncorrelated given x.
     pub fn covariance(&self, q: &Gaussians) -> Result<Vec<Mat>> {
+        let q = &self.scale_gaussians(q)?;
         if self.map == InputMap::AsIs {
             return self.covariance_latent(q);
         }
         Ok(self.total_covariance(q)?.into_iter().map(|(_, cov)| cov).collect())
     }
 
-    /// Mean and covariance of the outputs at each uncertain input, averaged over the sigma points around it:
+    /// Mean and covariance of the outputs at each uncertain scaled input, averaged over the sigma points around it:
     /// E[f] = E E[f|x], cov f = E cov(f|x) + cov E[f|x].
     fn total_covariance(&self, q: &Gaussians) -> Result<Vec<(Vec<f64>, Mat)>> {
-        if q.var.shape() != q.mean.shape() {
-            return Err(Error::shape("variances of the inputs", q.mean.shape(), q.var.shape()));
-        }
         let d = self.outputs();
         let one = |n: usize| -> Result<(Vec<f64>, Mat)> {
             let points = self.map.apply(&sigma_points(q.mean.row(n), q.var.row(n)))?;
@@ -240,7 +258,6 @@ impl Posterior {
 
     /// Ψ of each row on its own, and what `then` makes of it.
     fn each_row<T: Send>(&self, q: &Gaussians, then: impl Fn(&Psi) -> T + Sync) -> Result<Vec<T>> {
-        self.check_inputs(&q.mean)?;
         let one = |n: usize| -> Result<T> {
             let psi = self.expectation.psi(&*self.kernel, &q.select_rows(&[n]), &self.z)?;
             Ok(then(&psi))

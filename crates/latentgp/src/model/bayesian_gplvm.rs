@@ -60,7 +60,11 @@ pub struct BayesianGplvm {
     pub scaling: Scaling,
 }
 
-/// Ψ of all rows: Ψ1 whole, Ψ0 and Ψ2 of each group.
+/// Above this estimate of the rounding error that ill-conditioning brings into the bound of one cell,
+/// Ψ2 is whitened block by block.
+const ROUNDING: f64 = 1e-10;
+
+/// Ψ of all rows: Ψ1 whole, Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group.
 struct GroupPsi {
     psi1: Mat,
     each: Vec<(f64, Mat)>,
@@ -134,16 +138,26 @@ impl BayesianGplvm {
         Ok(self.kzz()?.jitter())
     }
 
-    fn group_psi(&self, q: &Gaussians) -> Result<GroupPsi> {
+    fn group_psi(&self, q: &Gaussians, kzz: &Cholesky) -> Result<GroupPsi> {
         let (z, m) = (&self.z.value, self.z.value.rows());
+        let size = (0..m).map(|i| kzz.l().row(i).iter().map(|v| v * v).sum::<f64>()).sum::<f64>() / m as f64;
+        let careful = f64::EPSILON * kzz.condition() * size / self.noise.get() > ROUNDING;
+        let psi_of = |q: &Gaussians| -> Result<Psi> {
+            if careful {
+                return self.expectation.psi_whitened(&*self.kernel, q, z, kzz);
+            }
+            let mut psi = self.expectation.psi(&*self.kernel, q, z)?;
+            psi.psi2 = kzz.whiten(&psi.psi2);
+            Ok(psi)
+        };
         if self.outputs.is_complete() {
-            let psi = self.expectation.psi(&*self.kernel, q, z)?;
+            let psi = psi_of(q)?;
             return Ok(GroupPsi { psi1: psi.psi1, each: vec![(psi.psi0, psi.psi2)] });
         }
         let mut psi1 = Mat::zeros(q.n(), m);
         let mut each = vec![(0.0, Mat::zeros(m, m)); self.outputs.groups.len()];
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
-            let psi = self.expectation.psi(&*self.kernel, &q.select_rows(&pattern.rows), z)?;
+            let psi = psi_of(&q.select_rows(&pattern.rows))?;
             for (i, &n) in pattern.rows.iter().enumerate() {
                 psi1.row_mut(n).copy_from_slice(psi.psi1.row(i));
             }
@@ -172,7 +186,7 @@ impl BayesianGplvm {
                 yy: group.yy,
                 p: &own,
                 psi0: psi.each[g].0,
-                psi2: &psi.each[g].1,
+                a: &psi.each[g].1,
                 kzz,
                 beta: 1.0 / self.noise.get(),
                 jitter: self.jitter.b,
@@ -229,7 +243,7 @@ impl Model for BayesianGplvm {
         let (n, _, q, m) = self.sizes();
         let latent = self.latent();
         let kzz = self.kzz()?;
-        let mut psi = self.group_psi(&latent)?;
+        let mut psi = self.group_psi(&latent, &kzz)?;
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.filled);
         let jacobian = self.scaling.log_jacobian(&self.outputs.observed());
         let Some(grad) = grad else {
@@ -289,7 +303,7 @@ impl Model for BayesianGplvm {
 
     fn posterior(&self) -> Result<Posterior> {
         let kzz = self.kzz()?;
-        let psi = self.group_psi(&self.latent())?;
+        let psi = self.group_psi(&self.latent(), &kzz)?;
         // Wide data are trained on a root of YYᵀ; predictions need Y itself.
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.zero_filled());
         let parts = self.collapse(&psi, &p, &kzz, |_, c| (c.c(), c.alpha))?;
@@ -303,6 +317,7 @@ impl Model for BayesianGplvm {
             factors,
             expectation: self.expectation.clone(),
             scaling: self.scaling.clone(),
+            inputs: None,
             map: InputMap::AsIs,
         })
     }

@@ -68,7 +68,7 @@ impl BayesianGplvm {
     }
 
     fn project_row(&self, posterior: &Posterior, y: &[f64]) -> Result<(Vec<f64>, Vec<f64>, f64)> {
-        let objective = RowBound::new(self, posterior, y);
+        let objective = RowBound::new(posterior, y);
         let (near, exact) = self.nearest_rows(y);
         if let Some(n) = exact {
             let (mean, var) = (self.mean.value.row(n).to_vec(), self.var.value.row(n).to_vec());
@@ -122,7 +122,6 @@ fn one(mean: &[f64], var: &[f64]) -> Gaussians {
 
 /// F∗ of one row, with what does not depend on q(x∗) worked out.
 struct RowBound<'a> {
-    model: &'a BayesianGplvm,
     posterior: &'a Posterior,
     observed: usize,
     /// Σ_d −½ log 2πσ² − β/2·y_d², and the Jacobian of the scaling.
@@ -132,7 +131,7 @@ struct RowBound<'a> {
 }
 
 impl<'a> RowBound<'a> {
-    fn new(model: &'a BayesianGplvm, posterior: &'a Posterior, y: &[f64]) -> Self {
+    fn new(posterior: &'a Posterior, y: &[f64]) -> Self {
         let m = posterior.z.rows();
         let beta = 1.0 / posterior.noise;
         let mut bar = Psi::zeros(1, m);
@@ -150,7 +149,7 @@ impl<'a> RowBound<'a> {
             constant -= seen.iter().map(|&j| posterior.scaling.scale[f.columns[j]].ln()).sum::<f64>();
             observed += seen.len();
         }
-        RowBound { model, posterior, observed, constant, bar }
+        RowBound { posterior, observed, constant, bar }
     }
 
     /// F∗ at q; sets its gradients in mean and variance.
@@ -197,7 +196,6 @@ impl<'a> RowBound<'a> {
         let optimizer = Lbfgs { max_iterations: 300, value_tolerance: 1e-12, ..Lbfgs::default() };
         let report = optimizer.minimize(&mut u, &mut objective, &mut quiet)?;
         let at = split(&u);
-        let _ = self.model;
         Ok((at.mean.into_vec(), at.var.into_vec(), -report.value))
     }
 }

@@ -88,7 +88,7 @@ impl Vdmgp {
 
     /// c_k, in the units of the scaled targets.
     fn contributions(&self, posterior: &Posterior) -> Result<Vec<f64>> {
-        let plain = Posterior { map: InputMap::AsIs, ..posterior.clone() };
+        let plain = Posterior { map: InputMap::AsIs, inputs: None, ..posterior.clone() };
         let latent = self.latent();
         let mean =
             |q: &Gaussians| -> Result<Mat> { self.data.outputs.apply(&plain.predict_uncertain(q)?.mean) };

@@ -153,7 +153,8 @@ impl Model for SpgpDr {
             l: kzz,
             expectation: Box::new(Auto),
             scaling: self.data.outputs.clone(),
-            map: InputMap::Projected { scaling: self.data.inputs.clone(), p: self.p.value.clone() },
+            inputs: Some(self.data.inputs.clone()),
+            map: InputMap::Projected { p: self.p.value.clone() },
         })
     }
 }

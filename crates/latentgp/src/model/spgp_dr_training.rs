@@ -182,7 +182,7 @@ mod tests {
             let found = fit.model.posterior().unwrap().predict(&x.select_rows(&test)).unwrap();
             let error = nmse(&truth, found.mean.as_slice()).unwrap();
             assert!(error < most, "{projection:?}: {error}");
-            assert_eq!(fit.restarts.len(), 2);
+            assert_eq!(fit.runs.len(), 2);
             let lengthscales_move =
                 fit.model.kernel.params().iter().any(|(n, p)| n == "lengthscale" && !p.fixed);
             assert_eq!(lengthscales_move, projection == ProjectionStart::Identity);
@@ -214,7 +214,7 @@ mod tests {
         let (x, y) = table(40);
         let how = SpgpDrTraining { max_iterations: 30, seed: 4, ..Default::default() };
         let run = |watch: &OnProgress<'_>| how.fit(&x, &y, &Rbf::new(2), watch).unwrap();
-        assert_eq!(run(QUIET).log_evidence.to_bits(), run(QUIET).log_evidence.to_bits());
+        assert_eq!(run(QUIET).evidence.to_bits(), run(QUIET).evidence.to_bits());
         let stopped =
             run(&|at| if at.iteration < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) });
         assert_eq!((stopped.iterations, stopped.stop_reason), (3, StopReason::Asked));

@@ -13,7 +13,7 @@ pub struct Fitted<M> {
     /// The model.
     pub model: M,
     /// The log evidence, or its bound, of the data as given.
-    pub log_evidence: f64,
+    pub evidence: f64,
     /// Iterations of the run that was kept, all stages.
     pub iterations: usize,
     /// Evaluations of that run.
@@ -25,7 +25,7 @@ pub struct Fitted<M> {
     /// The evidence after each iteration of that run.
     pub trace: Vec<f64>,
     /// The evidence that each restart reached; `None` where one failed.
-    pub restarts: Vec<Option<f64>>,
+    pub runs: Vec<Option<f64>>,
 }
 
 /// Makes `restarts` runs, at least one, in parallel; keeps the best, and errs when all fail.
@@ -34,18 +34,18 @@ pub(super) fn best_of<M: Send>(
     run: impl Fn(usize) -> Result<Fitted<M>> + Sync,
 ) -> Result<Fitted<M>> {
     let runs: Vec<Result<Fitted<M>>> = (0..restarts.max(1)).into_par_iter().map(&run).collect();
-    let all = runs.iter().map(|r| r.as_ref().ok().map(|f| f.log_evidence)).collect();
+    let all = runs.iter().map(|r| r.as_ref().ok().map(|f| f.evidence)).collect();
     let mut best: Option<Fitted<M>> = None;
     let mut failure = None;
     for run in runs {
         match run {
-            Ok(fit) if best.as_ref().is_none_or(|b| fit.log_evidence > b.log_evidence) => best = Some(fit),
+            Ok(fit) if best.as_ref().is_none_or(|b| fit.evidence > b.evidence) => best = Some(fit),
             Ok(_) => {}
             Err(e) => failure = failure.or(Some(e)),
         }
     }
     let mut best = best.ok_or_else(|| failure.expect("at least one run"))?;
-    best.restarts = all;
+    best.runs = all;
     Ok(best)
 }
 
@@ -94,16 +94,16 @@ impl<'a> Stages<'a> {
 
     /// The model as the stages left it.
     pub(super) fn done<M: Model>(self, model: M) -> Result<Fitted<M>> {
-        let log_evidence = model.log_evidence(None)?;
+        let evidence = model.log_evidence(None)?;
         Ok(Fitted {
-            log_evidence,
+            evidence,
             model,
             iterations: self.iterations,
             evaluations: self.evaluations,
             converged: self.last.is_some_and(|r| r.converged),
             stop_reason: self.last.map_or(StopReason::MaxIterations, |r| r.stop_reason),
             trace: self.trace,
-            restarts: vec![Some(log_evidence)],
+            runs: vec![Some(evidence)],
         })
     }
 }

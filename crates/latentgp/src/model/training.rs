@@ -55,7 +55,7 @@ impl Default for Training {
             inducing: 20,
             expectation: Box::new(expectation::Auto),
             scale: Scale::Standardize,
-            noise: 0.01,
+            noise: 0.05,
             variance: 0.1,
             hold: 50,
             max_iterations: 1000,
@@ -259,16 +259,14 @@ fn variance_of(outputs: &Outputs) -> f64 {
 fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
     let mut x = pca::scores(y, q)?;
     let n = y.rows();
-    let whiten = std::env::var("LG_WHITEN").map(|v| v == "1").unwrap_or(true);
     let std = |x: &Mat, k: usize| ((0..n).map(|i| x[(i, k)].powi(2)).sum::<f64>() / n as f64).sqrt();
     let first = std(&x, 0);
     for k in 0..q {
         let own = std(&x, k);
-        let by = if whiten { own } else { first };
         let empty = own <= 1e-9 * first.max(f64::MIN_POSITIVE);
         for i in 0..n {
             let noise: f64 = StandardNormal.sample(rng);
-            x[(i, k)] = if empty { 0.1 * noise } else { x[(i, k)] / by };
+            x[(i, k)] = if empty { 0.1 * noise } else { x[(i, k)] / own };
             if restart > 0 && !empty {
                 x[(i, k)] += 0.3 * noise;
             }

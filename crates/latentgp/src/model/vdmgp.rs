@@ -50,6 +50,7 @@ pub struct Vdmgp {
 /// The bound, before the KL and the Jacobian are taken into account.
 struct Parts {
     latent: Gaussians,
+    /// With L⁻¹Ψ2L⁻ᵀ in the place of Ψ2.
     psi: Psi,
     p: Mat,
     kzz: Cholesky,
@@ -154,7 +155,7 @@ impl Vdmgp {
         if !(latent.mean.is_finite() && latent.var.is_finite()) {
             return Err(Error::not_finite("a projected input"));
         }
-        let psi = self.expectation.psi(&*self.kernel, &latent, z)?;
+        let psi = self.expectation.psi_whitened(&*self.kernel, &latent, z, &kzz)?;
         let p = blocks::mul_tn(&psi.psi1, &self.data.y);
         Ok(Parts { latent, psi, p, kzz })
     }
@@ -166,7 +167,7 @@ impl Vdmgp {
             yy: self.data.y.dot(&self.data.y),
             p: &parts.p,
             psi0: parts.psi.psi0,
-            psi2: &parts.psi.psi2,
+            a: &parts.psi.psi2,
             kzz: &parts.kzz,
             beta: 1.0 / self.noise.get(),
             jitter: self.jitter.b,
@@ -252,11 +253,7 @@ impl Model for Vdmgp {
         let bound = self.collapse(&parts)?;
         let columns = (0..self.data.y.cols()).collect();
         let factors = vec![Factors::new(columns, bound.alpha.clone(), bound.c(), &parts.kzz)];
-        let map = InputMap::Random {
-            scaling: self.data.inputs.clone(),
-            mean: self.mean.value.clone(),
-            var: self.var.value.clone(),
-        };
+        let map = InputMap::Random { mean: self.mean.value.clone(), var: self.var.value.clone() };
         Ok(Posterior {
             kernel: self.kernel.clone(),
             z: self.z.value.clone(),
@@ -265,6 +262,7 @@ impl Model for Vdmgp {
             factors,
             expectation: self.expectation.clone(),
             scaling: self.data.outputs.clone(),
+            inputs: Some(self.data.inputs.clone()),
             map,
         })
     }
@@ -339,7 +337,7 @@ mod tests {
         k.gram(z, &mut kzz);
         (0..5).for_each(|i| kzz[(i, i)] += model.jitter.kzz);
         let kzz = Cholesky::new(&kzz, "Kzz").unwrap();
-        let (p, psi2) = (linalg::mul_tn(&kxz, &model.data.y), linalg::mul_tn(&kxz, &kxz));
+        let (p, a) = (linalg::mul_tn(&kxz, &model.data.y), kzz.whiten(&linalg::mul_tn(&kxz, &kxz)));
         let yy = model.data.y.dot(&model.data.y);
         let of = Collapse {
             rows: 12,
@@ -347,7 +345,7 @@ mod tests {
             yy,
             p: &p,
             psi0: 12.0,
-            psi2: &psi2,
+            a: &a,
             kzz: &kzz,
             beta: 5.0,
             jitter: 0.0,

@@ -173,10 +173,10 @@ mod tests {
             pool.install(|| how.fit(&x, &y, &Rbf::new(2), QUIET)).unwrap()
         };
         let (one, two) = (run(1), run(2));
-        assert_eq!(one.restarts, two.restarts);
+        assert_eq!(one.runs, two.runs);
         assert_eq!(one.model.mean, two.model.mean);
-        assert_ne!(one.restarts[0], one.restarts[1]);
-        assert_eq!(one.log_evidence, one.restarts.iter().flatten().fold(f64::MIN, |a, b| a.max(*b)));
+        assert_ne!(one.runs[0], one.runs[1]);
+        assert_eq!(one.evidence, one.runs.iter().flatten().fold(f64::MIN, |a, b| a.max(*b)));
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             let data = Supervised::new(&x, &y, how.scale_inputs, how.scale_outputs).unwrap();
             let before = how.start(&data, &Matern32::new(2), 0).unwrap().log_evidence(None).unwrap();
             let fit = how.fit(&x, &y, &Matern32::new(2), QUIET).unwrap();
-            assert!(fit.log_evidence > before);
+            assert!(fit.evidence > before);
         }
     }
 
@@ -214,7 +214,7 @@ mod tests {
         let finite = |x: &Mat, y: &Mat| {
             let fit = how.fit(x, y, &Rbf::new(2), QUIET).unwrap();
             let p = fit.model.posterior().unwrap().predict(x).unwrap();
-            assert!(p.mean.is_finite() && p.var.is_finite() && fit.log_evidence.is_finite());
+            assert!(p.mean.is_finite() && p.var.is_finite() && fit.evidence.is_finite());
             let shares: f64 = fit.model.relevance().unwrap().inputs.iter().map(|i| i.share).sum();
             assert!(shares == 0.0 || (shares - 1.0).abs() < 1e-9, "{shares}");
         };
