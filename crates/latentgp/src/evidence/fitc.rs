@@ -67,9 +67,8 @@ pub fn fitc(y: &Mat, kxx_diag: &[f64], kxz: &Mat, kzz: &Cholesky, noise: f64) ->
     if kzz.l().rows() != m {
         return Err(Error::shape("Kzz", format!("{m} × {m}"), kzz.l().shape()));
     }
-    let mut white = kxz.t();
-    kzz.solve_l(&mut white);
-    let w = white.t();
+    let mut w = kxz.clone();
+    kzz.solve_rows(&mut w);
     let lambda = diagonal(kxx_diag, &w, noise)?;
 
     let mut scaled = w.clone();

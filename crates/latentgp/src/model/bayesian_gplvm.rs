@@ -240,15 +240,18 @@ impl Parameterized for BayesianGplvm {
 
 impl Model for BayesianGplvm {
     fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
+        Ok(self.varying_evidence(grad)? + self.constant())
+    }
+
+    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         let (n, _, q, m) = self.sizes();
         let latent = self.latent();
         let kzz = self.kzz()?;
         let mut psi = self.group_psi(&latent, &kzz)?;
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.filled);
-        let jacobian = self.scaling.log_jacobian(&self.outputs.observed());
         let Some(grad) = grad else {
             let values = self.collapse(&psi, &p, &kzz, |_, c| c.value)?;
-            return Ok(values.iter().sum::<f64>() + jacobian - self.kl(None));
+            return Ok(values.iter().sum::<f64>() - self.kl(None));
         };
         grad.fill(0.0);
         let bars = self.collapse(&psi, &p, &kzz, |of, c| {
@@ -266,7 +269,7 @@ impl Model for BayesianGplvm {
         // Through P = Ψ1ᵀY: Ψ̄1 = Y P̄ᵀ, P̄ = βα.
         let mut alpha = Mat::zeros(m, self.outputs.filled.cols());
         let mut kzz_bar = Mat::zeros(m, m);
-        let (mut value, mut beta_bar) = (jacobian, 0.0);
+        let (mut value, mut beta_bar) = (0.0, 0.0);
         for (group, (f, own, bar)) in self.outputs.groups.iter().zip(&bars) {
             value += f;
             beta_bar += bar.beta;
@@ -299,6 +302,11 @@ impl Model for BayesianGplvm {
             return Err(Error::not_finite("the gradient of the evidence bound"));
         }
         Ok(value)
+    }
+
+    /// The Jacobian of the scaling.
+    fn constant(&self) -> f64 {
+        self.scaling.log_jacobian(&self.outputs.observed())
     }
 
     fn posterior(&self) -> Result<Posterior> {

@@ -32,7 +32,7 @@ pub use vdmgp_training::VdmgpTraining;
 pub use weight_prior::WeightPrior;
 
 use crate::error::Result;
-use crate::optim::{Optimizer, Report, Watch};
+use crate::optim::{Optimizer, Report, Step, Watch};
 use crate::param::{self, Parameterized};
 use crate::posterior::Posterior;
 
@@ -40,6 +40,17 @@ use crate::posterior::Posterior;
 pub trait Model: Parameterized {
     /// F, for the data as given; adds nothing but *sets* `grad` to ∂F/∂θ in the order of `params()`.
     fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64>;
+
+    /// The part of F that no parameter changes. Optimisers do not see it, so that their steps and their
+    /// stopping do not depend on the units of the data.
+    fn constant(&self) -> f64 {
+        0.0
+    }
+
+    /// F without its constant, to the last bit.
+    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
+        Ok(self.log_evidence(grad)? - self.constant())
+    }
 
     /// What predictions are made from.
     fn posterior(&self) -> Result<Posterior>;
@@ -53,16 +64,18 @@ pub fn fit<M: Model + ?Sized>(model: &mut M, how: &dyn Optimizer, watch: &mut Wa
     let mut u = param::flatten(model);
     let mut grad = vec![0.0; param::count(model)];
     let mut step = 0;
+    let constant = model.constant();
     let mut objective = |u: &[f64], out: &mut [f64]| -> Result<f64> {
         param::unflatten(model, u);
         model.renew(step);
         step += 1;
-        let value = model.log_evidence(Some(&mut grad))? + param::log_prior(model, Some(&mut grad));
+        let value = model.varying_evidence(Some(&mut grad))? + param::log_prior(model, Some(&mut grad));
         param::chain(model, &grad, out);
         out.iter_mut().for_each(|g| *g = -*g);
         Ok(-value)
     };
-    let report = how.minimize(&mut u, &mut objective, watch);
+    let mut with_constant = |step: &Step<'_>| watch(&Step { value: step.value - constant, ..*step });
+    let report = how.minimize(&mut u, &mut objective, &mut with_constant);
     param::unflatten(model, &u);
-    report
+    report.map(|r| Report { value: r.value - constant, ..r })
 }

@@ -115,8 +115,17 @@ impl Parameterized for SpgpDr {
 
 impl Model for SpgpDr {
     fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
+        Ok(self.varying_evidence(grad)? + self.constant())
+    }
+
+    /// The Jacobian of the scaling.
+    fn constant(&self) -> f64 {
+        self.data.log_jacobian()
+    }
+
+    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         let parts = self.parts()?;
-        let value = parts.fitc.value + self.data.log_jacobian();
+        let value = parts.fitc.value;
         let Some(grad) = grad else { return Ok(value) };
         grad.fill(0.0);
         let bar = parts.fitc.bar(&parts.kzz);

@@ -14,12 +14,15 @@ use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::optim::{Adam, Lbfgs, Optimizer, Report, Step, StopReason};
-use crate::param::Parameterized;
+use crate::param::{Parameterized, Transform};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
+
+/// σ² stays above this part of the variance of the scaled data.
+const NOISE_FLOOR: f64 = 1e-6;
 
 /// How a Bayesian GPLVM is made and fitted.
 #[derive(Clone)]
@@ -141,10 +144,16 @@ impl Training {
         let z = spread_out(&mean, self.inducing.min(y.rows()), &mut rng);
         let q = Gaussians::new(mean, Mat::filled(y.rows(), self.latent_dim, self.variance))?;
         let outputs = Outputs::new(scaled);
-        let noise = self.noise * variance_of(&outputs).max(1e-6);
+        let size = match variance_of(&outputs) {
+            size if size > 0.0 => size,
+            _ => 1.0,
+        };
+        let noise = (self.noise * size).max(2.0 * NOISE_FLOOR * size);
         let mut model =
             BayesianGplvm::new(outputs, scaling, kernel.boxed(), self.expectation.clone(), q, z, noise)?;
         model.jitter = self.jitter;
+        // Data without noise would drive σ² to 0, where rounding decides what the bound is.
+        model.noise.transform = Transform::Above { lo: NOISE_FLOOR * size };
         Ok(model)
     }
 

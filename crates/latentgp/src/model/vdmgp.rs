@@ -208,9 +208,18 @@ impl Parameterized for Vdmgp {
 
 impl Model for Vdmgp {
     fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
+        Ok(self.varying_evidence(grad)? + self.constant())
+    }
+
+    /// The Jacobian of the scaling.
+    fn constant(&self) -> f64 {
+        self.data.log_jacobian()
+    }
+
+    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         let Some(grad) = grad else {
-            let Terms { fit, kl } = self.terms()?;
-            return Ok(fit - kl);
+            let kl = self.prior.kl(&self.mean.value, &self.var.value, None);
+            return Ok(self.collapse(&self.parts()?)?.value - kl);
         };
         grad.fill(0.0);
         let parts = self.parts()?;
@@ -245,7 +254,7 @@ impl Model for Vdmgp {
         if grad.iter().any(|g| !g.is_finite()) {
             return Err(Error::not_finite("the gradient of the evidence bound"));
         }
-        Ok(bound.value + self.data.log_jacobian() - kl)
+        Ok(bound.value - kl)
     }
 
     fn posterior(&self) -> Result<Posterior> {
