@@ -6,8 +6,9 @@
 use latentgp::data::{Scale, sinc};
 use latentgp::kernel::Rbf;
 use latentgp::metrics::{nlpd, nmse};
-use latentgp::model::{self, Model, SpgpDr, SpgpDrTraining, Supervised, VdmgpTraining, WeightPrior};
-use latentgp::optim::{Lbfgs, quiet};
+use latentgp::model::{
+    Model, Regression, RegressionOptions, Restarts, SpgpDrTraining, VdmgpTraining, WeightPrior,
+};
 use latentgp::{Error, Mat, Result};
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -73,16 +74,13 @@ fn spgp_dr(split: &Split, seed: u64, k: usize) -> Result<Scores> {
     Ok((nmse, nlpd, None))
 }
 
-/// FITC whose inducing inputs are the data is the exact process.
 fn full_gp(split: &Split, lengthscale: f64) -> Result<Scores> {
-    let data = Supervised::new(&split.x, &split.y, Scale::Standardize, Scale::Standardize)?;
     let mut kernel = Rbf::new(sinc::INPUTS);
     kernel.lengthscale.set(lengthscale);
-    let z = data.x.clone();
-    let mut model = SpgpDr::fitc(data, kernel, z, 0.1)?;
-    model.z.fixed = true;
-    model::fit(&mut model, &Lbfgs { max_iterations: 1000, ..Default::default() }, &mut quiet)?;
-    let (nmse, nlpd) = score(&model, split)?;
+    let options = RegressionOptions { scale_inputs: Scale::Standardize, ..Default::default() };
+    let start = Regression::with(split.x.clone(), split.y.clone(), kernel, &options)?;
+    let fit = Restarts::default().fit(&start, &|_| ControlFlow::Continue(()))?;
+    let (nmse, nlpd) = score(&fit.model, split)?;
     Ok((nmse, nlpd, None))
 }
 

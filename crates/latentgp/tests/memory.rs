@@ -2,7 +2,7 @@
 
 use latentgp::Mat;
 use latentgp::expectation::{
-    Analytic, Cubature5, Expectation, GaussHermite, Gaussians, MonteCarlo, Psi, PsiGrad, QuasiMonteCarlo,
+    Analytic, Cubature5, Expectation, GaussHermite, Gaussians, MonteCarlo, PsiGrad, QuasiMonteCarlo,
     Unscented,
 };
 use latentgp::kernel::{Kernel, Linear, Matern32, Rbf};

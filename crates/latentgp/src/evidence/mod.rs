@@ -1,7 +1,9 @@
 //! Matrices to a number and its adjoints. No kernels and no parameters here.
 
 mod collapsed;
+mod exact;
 mod fitc;
 
 pub use collapsed::{Collapse, Collapsed, CollapsedBar, collapsed};
+pub use exact::{Exact, ExactBar, exact, exact_root};
 pub use fitc::{Fitc, FitcBar, fitc};

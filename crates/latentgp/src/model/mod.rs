@@ -2,10 +2,16 @@
 
 mod bayesian_gplvm;
 mod certificate;
+mod exact_process;
 mod latent;
+mod missing_inputs;
 mod outputs;
 mod pca;
+mod regression;
 mod relevance;
+mod restarts;
+mod sparse_bound;
+mod sparse_regression;
 mod spgp_dr;
 mod spgp_dr_training;
 mod stages;
@@ -16,14 +22,18 @@ mod vdmgp;
 mod vdmgp_training;
 mod weight_prior;
 
-pub use bayesian_gplvm::{BayesianGplvm, Jitter};
+pub use bayesian_gplvm::BayesianGplvm;
 pub use certificate::Certificate;
 pub use latent::Latent;
+pub use missing_inputs::UncertainInputs;
 pub use outputs::Outputs;
+pub use regression::{MeanKind, Regression, RegressionOptions};
 pub use relevance::{Direction, InputShare, USEFUL, WeightRelevance};
+pub use restarts::{Fitted, Restarts};
+pub use sparse_bound::Jitter;
+pub use sparse_regression::{SparseOptions, SparseRegression};
 pub use spgp_dr::SpgpDr;
 pub use spgp_dr_training::{ProjectionStart, SpgpDrTraining};
-pub use stages::Fitted;
 pub use supervised::Supervised;
 pub use training::{Fit, OnProgress, Progress, Training};
 pub use using::Imputed;
@@ -38,18 +48,19 @@ use crate::posterior::Posterior;
 
 /// A model with a log evidence, or a lower bound of it.
 pub trait Model: Parameterized {
-    /// F, for the data as given; adds nothing but *sets* `grad` to ∂F/∂θ in the order of `params()`.
-    fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64>;
+    /// F without its [`constant`](Self::constant); *sets* `grad` to ∂F/∂θ in the order of `params()`.
+    ///
+    /// This is what optimisers see: neither their steps nor their stopping depend on the units of the data.
+    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64>;
 
-    /// The part of F that no parameter changes. Optimisers do not see it, so that their steps and their
-    /// stopping do not depend on the units of the data.
+    /// The part of F that no parameter changes, such as the Jacobian of the scaling.
     fn constant(&self) -> f64 {
         0.0
     }
 
-    /// F without its constant, to the last bit.
-    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
-        Ok(self.log_evidence(grad)? - self.constant())
+    /// F, for the data as given; *sets* `grad` to ∂F/∂θ in the order of `params()`.
+    fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
+        Ok(self.varying_evidence(grad)? + self.constant())
     }
 
     /// What predictions are made from.

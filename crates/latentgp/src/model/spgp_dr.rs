@@ -17,6 +17,7 @@ use crate::expectation::Auto;
 use crate::kernel::{self, Kernel, KernelGrad};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
+use crate::mean::Mean;
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{Factors, InputMap, Posterior};
 
@@ -114,10 +115,6 @@ impl Parameterized for SpgpDr {
 }
 
 impl Model for SpgpDr {
-    fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
-        Ok(self.varying_evidence(grad)? + self.constant())
-    }
-
     /// The Jacobian of the scaling.
     fn constant(&self) -> f64 {
         self.data.log_jacobian()
@@ -162,6 +159,7 @@ impl Model for SpgpDr {
             l: kzz,
             expectation: Box::new(Auto),
             scaling: self.data.outputs.clone(),
+            mean: Mean::Zero,
             inputs: Some(self.data.inputs.clone()),
             map: InputMap::Projected { p: self.p.value.clone() },
         })

@@ -4,7 +4,8 @@
 //! long that a projected input is about one lengthscale away from another whatever K; Z starts at projected
 //! rows that are far apart. Restarts, which run in parallel, draw P and Z afresh; the best evidence is kept.
 
-use super::stages::{Fitted, Stages, best_of};
+use super::restarts::{Fitted, best_of};
+use super::stages::Stages;
 use super::supervised::fix_redundant_lengthscales;
 use super::training::{OnProgress, spread_out};
 use super::{SpgpDr, Supervised};

@@ -1,53 +1,10 @@
-//! Fits of several stages from several starts, for models that are learnt from inputs and targets.
+//! Fits of several stages, for models that are learnt from inputs and targets.
 
-use super::Model;
 use super::training::{OnProgress, Progress};
+use super::{Fitted, Model};
 use crate::error::Result;
 use crate::mat::Mat;
 use crate::optim::{Adam, Lbfgs, Optimizer, Report, Step, StopReason};
-use rayon::prelude::*;
-
-/// A fitted model and how it got there.
-#[derive(Clone, Debug)]
-pub struct Fitted<M> {
-    /// The model.
-    pub model: M,
-    /// The log evidence, or its bound, of the data as given.
-    pub evidence: f64,
-    /// Iterations of the run that was kept, all stages.
-    pub iterations: usize,
-    /// Evaluations of that run.
-    pub evaluations: usize,
-    /// Whether its last stage converged.
-    pub converged: bool,
-    /// Why that stage stopped.
-    pub stop_reason: StopReason,
-    /// The evidence after each iteration of that run.
-    pub trace: Vec<f64>,
-    /// The evidence that each restart reached; `None` where one failed.
-    pub runs: Vec<Option<f64>>,
-}
-
-/// Makes `restarts` runs, at least one, in parallel; keeps the best, and errs when all fail.
-pub(super) fn best_of<M: Send>(
-    restarts: usize,
-    run: impl Fn(usize) -> Result<Fitted<M>> + Sync,
-) -> Result<Fitted<M>> {
-    let runs: Vec<Result<Fitted<M>>> = (0..restarts.max(1)).into_par_iter().map(&run).collect();
-    let all = runs.iter().map(|r| r.as_ref().ok().map(|f| f.evidence)).collect();
-    let mut best: Option<Fitted<M>> = None;
-    let mut failure = None;
-    for run in runs {
-        match run {
-            Ok(fit) if best.as_ref().is_none_or(|b| fit.evidence > b.evidence) => best = Some(fit),
-            Ok(_) => {}
-            Err(e) => failure = failure.or(Some(e)),
-        }
-    }
-    let mut best = best.ok_or_else(|| failure.expect("at least one run"))?;
-    best.runs = all;
-    Ok(best)
-}
 
 /// What the stages of a run add up to.
 pub(super) struct Stages<'a> {

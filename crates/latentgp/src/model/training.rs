@@ -238,7 +238,7 @@ impl Training {
 }
 
 /// Fixes the noise and the kernel's variances; tells which of them were free.
-fn hold(model: &mut BayesianGplvm) -> Vec<String> {
+pub(super) fn hold(model: &mut impl Parameterized) -> Vec<String> {
     let mut held = Vec::new();
     for (name, p) in model.params_mut() {
         let is_scale = name == "noise" || (name.starts_with("kernel.") && name.ends_with("variance"));
@@ -250,7 +250,7 @@ fn hold(model: &mut BayesianGplvm) -> Vec<String> {
     held
 }
 
-fn release(model: &mut BayesianGplvm, held: &[String]) {
+pub(super) fn release(model: &mut impl Parameterized, held: &[String]) {
     for (name, p) in model.params_mut() {
         if held.contains(&name) {
             p.fixed = false;
@@ -259,13 +259,13 @@ fn release(model: &mut BayesianGplvm, held: &[String]) {
 }
 
 /// The mean square of the observed cells.
-fn variance_of(outputs: &Outputs) -> f64 {
+pub(super) fn variance_of(outputs: &Outputs) -> f64 {
     let cells: usize = outputs.observed().iter().sum();
     outputs.groups.iter().map(|g| g.yy).sum::<f64>() / cells.max(1) as f64
 }
 
 /// Principal components, each scaled to unit variance; restarts after the first are shaken.
-fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
+pub(super) fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
     let mut x = pca::scores(y, q)?;
     let n = y.rows();
     let std = |x: &Mat, k: usize| ((0..n).map(|i| x[(i, k)].powi(2)).sum::<f64>() / n as f64).sqrt();

@@ -21,6 +21,7 @@ use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad};
 use crate::kernel::{self, Kernel, KernelGrad};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
+use crate::mean::Mean;
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{Factors, InputMap, Posterior};
 
@@ -207,10 +208,6 @@ impl Parameterized for Vdmgp {
 }
 
 impl Model for Vdmgp {
-    fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
-        Ok(self.varying_evidence(grad)? + self.constant())
-    }
-
     /// The Jacobian of the scaling.
     fn constant(&self) -> f64 {
         self.data.log_jacobian()
@@ -271,6 +268,7 @@ impl Model for Vdmgp {
             factors,
             expectation: self.expectation.clone(),
             scaling: self.data.outputs.clone(),
+            mean: Mean::Zero,
             inputs: Some(self.data.inputs.clone()),
             map,
         })

@@ -9,7 +9,8 @@
 //!
 //! Restarts, which run in parallel, draw other weights; the best bound is kept.
 
-use super::stages::{Fitted, Stages, best_of, spread_along_dominant};
+use super::restarts::{Fitted, best_of};
+use super::stages::{Stages, spread_along_dominant};
 use super::supervised::fix_redundant_lengthscales;
 use super::training::{OnProgress, spread_out};
 use super::{Jitter, Supervised, Vdmgp, WeightPrior};
