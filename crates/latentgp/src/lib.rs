@@ -36,6 +36,7 @@ pub mod error;
 pub mod evidence;
 pub mod expectation;
 mod gram;
+mod input_map;
 pub mod kernel;
 pub mod linalg;
 pub mod mat;

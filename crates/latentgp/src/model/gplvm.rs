@@ -27,7 +27,7 @@ use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::optim::StopReason;
 use crate::param::{self, Param, Parameterized};
-use crate::posterior::Posterior;
+use crate::posterior::{InputMap, Posterior};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -168,6 +168,7 @@ impl Model for Gplvm {
             scaling: self.scaling.clone(),
             mean: Mean::Zero,
             inputs: None,
+            map: InputMap::AsIs,
         })
     }
 }

@@ -5,6 +5,7 @@ mod bayesian_gplvm;
 mod gplvm;
 mod named;
 mod ppca;
+mod projection;
 mod read;
 mod regression;
 
@@ -85,6 +86,8 @@ fn kind(name: &str, case: &serde_json::Value) -> Option<fn(&serde_json::Value, &
         Some("gpr") => Some(regression::run_named),
         Some("ppca") => Some(ppca::run),
         Some("gplvm") => Some(gplvm::run),
+        Some("spgp_dr") => Some(projection::spgp_dr),
+        Some("vdmgp") => Some(projection::vdmgp),
         _ if name.starts_with("gp_regression") => Some(regression::run_nested),
         _ => None,
     }
