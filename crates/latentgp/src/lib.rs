@@ -7,6 +7,7 @@ pub mod error;
 pub mod evidence;
 pub mod expectation;
 pub mod kernel;
+pub mod likelihood;
 pub mod linalg;
 pub mod mat;
 pub mod metrics;

@@ -2,6 +2,7 @@
 
 mod bayesian_gplvm;
 mod certificate;
+mod laplace;
 mod latent;
 mod outputs;
 mod pca;
@@ -9,6 +10,7 @@ mod training;
 
 pub use bayesian_gplvm::{BayesianGplvm, Jitter};
 pub use certificate::Certificate;
+pub use laplace::{Approximation, Laplace};
 pub use latent::Latent;
 pub use outputs::Outputs;
 pub use training::{Fit, Progress, Training};
