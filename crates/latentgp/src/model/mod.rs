@@ -6,6 +6,8 @@ mod laplace;
 mod latent;
 mod outputs;
 mod pca;
+mod restarts;
+mod svgp;
 mod training;
 
 pub use bayesian_gplvm::{BayesianGplvm, Jitter};
@@ -13,6 +15,8 @@ pub use certificate::Certificate;
 pub use laplace::{Approximation, Laplace};
 pub use latent::Latent;
 pub use outputs::Outputs;
+pub use restarts::fit_best;
+pub use svgp::{MiniBatch, Svgp};
 pub use training::{Fit, Progress, Training};
 
 use crate::error::Result;

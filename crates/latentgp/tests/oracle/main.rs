@@ -2,6 +2,7 @@
 //! that `LATENTGP_VECTORS` names. One line a case with its largest relative error.
 
 mod gplvm;
+mod laplace;
 mod read;
 
 use std::path::PathBuf;
@@ -77,6 +78,7 @@ fn kind(name: &str, case: &serde_json::Value) -> Option<fn(&serde_json::Value, &
     let has = |key: &str| case.get(key).is_some();
     match () {
         _ if has("cases") && has("mu") => Some(gplvm::run),
+        _ if name.starts_with("laplace_") || case["model"] == "laplace" => Some(laplace::run),
         _ => {
             let _ = name;
             None

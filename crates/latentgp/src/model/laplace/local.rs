@@ -65,18 +65,6 @@ impl Local {
         self.weight.rows() > 1
     }
 
-    /// W h.
-    pub(super) fn times_w(&self, h: &Mat) -> Mat {
-        let mut out = Mat::from_fn(h.rows(), h.cols(), |c, i| self.weight[(c, i)] * h[(c, i)]);
-        if self.coupled() {
-            for i in 0..h.cols() {
-                let sum: f64 = (0..h.rows()).map(|c| out[(c, i)]).sum();
-                (0..h.rows()).for_each(|c| out[(c, i)] -= self.weight[(c, i)] * sum);
-            }
-        }
-        out
-    }
-
     /// ∂(−½ ln|I + KW|)/∂f at row i, where the posterior covariance of its latent values is s.
     pub(super) fn implicit(&self, i: usize, s: &Mat, out: &mut [f64]) {
         match self.coupled() {

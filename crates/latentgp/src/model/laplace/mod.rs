@@ -28,7 +28,7 @@ mod curvature;
 mod local;
 mod newton;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use super::Model;
 use crate::blocks::part_rows;

@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! ψ(a) = ln p(y | f) − ½ aᵀKa,   f = m + Ka
-//! b = W(f − m) + ∇ ln p     a ← a + t(b − (K + W⁻¹)⁻¹Kb − a)
+//! r = ∇ ln p − a                a ← a + t(I − (K + W⁻¹)⁻¹K)r
 //! ```
+//!
+//! That is the usual a ← (I + WK)⁻¹(W(f − m) + ∇ ln p) without its cancellation: the step is computed from the
+//! residual r, so that its rounding shrinks with it.
 //!
 //! ψ is concave, so that the direction always climbs; t is halved until ψ rises by a part of what its slope
 //! promises, and a step that leaves the numbers is halved like any other.
@@ -16,7 +19,7 @@ use crate::linalg;
 use crate::mat::Mat;
 
 const MAX_STEPS: usize = 200;
-const MAX_HALVINGS: usize = 80;
+const MAX_HALVINGS: i32 = 80;
 /// The part of the promised rise that a step must bring.
 const RISE: f64 = 1e-4;
 /// Steps that promise to raise ψ by less than this are the last: the next one would promise its square.
@@ -52,25 +55,22 @@ pub(super) fn mode(of: &Observations, k: &Mat, mean: &[f64]) -> Result<Mode> {
     let mut last_promise = f64::INFINITY;
     for _ in 0..MAX_STEPS {
         let curvature = Curvature::new(k, &local)?;
-        let offset = Mat::from_fn(latents, n, |c, i| f[(c, i)] - mean[c]);
-        let mut b = local.times_w(&offset);
-        b.add_scaled(1.0, &local.first);
-        let back = curvature.apply(&linalg::mul(&b, k));
-        let step = Mat::from_fn(latents, n, |c, i| b[(c, i)] - back[(c, i)] - a[(c, i)]);
+        let mut residual = local.first.clone();
+        residual.add_scaled(-1.0, &a);
+        let mut step = residual.clone();
+        step.add_scaled(-1.0, &curvature.apply(&linalg::mul(&residual, k)));
         let moved = linalg::mul(&step, k);
-        let promise = (0..moved.len())
-            .map(|i| moved.as_slice()[i] * (local.first.as_slice()[i] - a.as_slice()[i]))
-            .sum();
-        if !f64::is_finite(promise) {
+        let promise = moved.dot(&residual);
+        if !promise.is_finite() {
             return Err(Error::not_finite("a Newton step to the mode of the latent values"));
         }
         let scale = 1.0 + value.abs();
         let small = promise <= PROMISE * scale;
         // Promises shrink at every step of a converging climb until they are nothing but rounding.
-        let stalled = promise <= ACCEPTABLE * ACCEPTABLE * scale && promise >= 0.25 * last_promise;
+        let stalled = promise <= ACCEPTABLE * scale && promise >= 0.25 * last_promise;
         last_promise = promise;
-        let mut t = 1.0;
-        let taken = (0..MAX_HALVINGS).find_map(|_| {
+        let taken = (0..MAX_HALVINGS).find_map(|halvings| {
+            let t = 0.5f64.powi(halvings);
             let mut tried = f.clone();
             tried.add_scaled(t, &moved);
             let mut weights = a.clone();
@@ -81,7 +81,6 @@ pub(super) fn mode(of: &Observations, k: &Mat, mean: &[f64]) -> Result<Mode> {
                 .sum();
             let found = at.value - 0.5 * quadratic;
             let rises = found.is_finite() && found >= value + RISE * t * promise - ROUNDING * scale;
-            t *= 0.5;
             rises.then_some((weights, tried, at, found))
         });
         match taken {

@@ -10,18 +10,18 @@ use crate::optim::{Lbfgs, quiet};
 
 const GRADIENT: f64 = 1e-7;
 
-fn inputs(n: usize) -> Mat {
+pub(crate) fn inputs(n: usize) -> Mat {
     Mat::from_fn(n, 2, |i, j| (2.3 * i as f64 + 1.1 * j as f64 + 0.2).sin() * (1.0 + j as f64))
 }
 
-fn kernel() -> Box<dyn Kernel> {
+pub(crate) fn kernel() -> Box<dyn Kernel> {
     let mut k = Rbf::new(2);
     k.variance.set(1.7);
     k.lengthscale.value.as_mut_slice().copy_from_slice(&[0.8, 1.4]);
     Box::new(k + Matern52::isotropic(2))
 }
 
-fn every_kind(n: usize) -> Vec<Observations> {
+pub(crate) fn every_kind(n: usize) -> Vec<Observations> {
     let x = inputs(n);
     let two: Vec<usize> = (0..n).map(|i| usize::from(x[(i, 0)] + 0.3 * x[(i, 1)] > 0.1)).collect();
     let three: Vec<usize> = (0..n).map(|i| (i * 7 + usize::from(x[(i, 0)] > 0.0)) % 3).collect();
