@@ -5,7 +5,7 @@ use latentgp::data::{Scale, Scaling, iris};
 use latentgp::kernel::Rbf;
 use latentgp::likelihood::{Likelihood, Link, Observations, Poisson, Quadrature, encode};
 use latentgp::metrics::{accuracy, brier, coverage, kfold, log_loss};
-use latentgp::model::{Laplace, MiniBatch, Model, Svgp, fit, fit_best};
+use latentgp::model::{Laplace, MiniBatch, Model, Svgp, VARIANCE_PRIOR, fit, fit_best};
 use latentgp::optim::{Adam, Lbfgs, quiet};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -21,7 +21,7 @@ fn irises() -> (Mat, Vec<usize>) {
 }
 
 fn limited() -> Lbfgs {
-    Lbfgs { max_iterations: 60, ..Lbfgs::default() }
+    Lbfgs { max_iterations: 30, ..Lbfgs::default() }
 }
 
 /// Probabilities of every row from a model that has not seen it.
@@ -48,7 +48,8 @@ fn report(name: &str, labels: &[usize], p: &Mat) -> f64 {
 fn irises_by_laplace() {
     let (x, species) = irises();
     let p = held_out(&x, &species, |x, y, star| {
-        let mut model = Laplace::new(x, Observations::categorical(y, 3).unwrap(), Rbf::new(4)).unwrap();
+        let model = Laplace::new(x, Observations::categorical(y, 3).unwrap(), Rbf::new(4)).unwrap();
+        let mut model = model.with_variance_prior(VARIANCE_PRIOR);
         fit(&mut model, &limited(), &mut quiet).unwrap();
         model.approximation().unwrap().probabilities(star).unwrap()
     });
@@ -57,6 +58,7 @@ fn irises_by_laplace() {
         let virginica: Vec<usize> = species.iter().map(|s| usize::from(*s == 2)).collect();
         let p = held_out(&x, &virginica, |x, y, star| {
             let model = Laplace::new(x, Observations::bernoulli(y, link).unwrap(), Rbf::new(4)).unwrap();
+            let model = model.with_variance_prior(VARIANCE_PRIOR);
             let (model, _) = fit_best(&model, &limited(), 2, 0).unwrap();
             model.approximation().unwrap().probabilities(star).unwrap()
         });

@@ -70,7 +70,7 @@ impl Likelihood for Poisson {
     /// Gauss-Hermite around the mode of p(y | f) N(f; mean, var), where the integrand is: a count that is
     /// far from what was expected would fall between the nodes of the plain rule.
     fn log_predictive(&self, y: f64, mean: f64, var: f64, rule: &Quadrature) -> f64 {
-        if !(var > 0.0) {
+        if var <= 0.0 {
             return self.log_density(y, mean).value;
         }
         let mode = centre(y, mean, var);

@@ -12,7 +12,7 @@ mod training;
 
 pub use bayesian_gplvm::{BayesianGplvm, Jitter};
 pub use certificate::Certificate;
-pub use laplace::{Approximation, Laplace};
+pub use laplace::{Approximation, Laplace, VARIANCE_PRIOR};
 pub use latent::Latent;
 pub use outputs::Outputs;
 pub use restarts::fit_best;

@@ -143,15 +143,16 @@ impl Curvature {
         let mut all: Vec<Mat> = (0..cross.cols())
             .map(|p| Mat::from_fn(latents, latents, |c, d| if c == d { own[c][p] } else { 0.0 }))
             .collect();
-        if !shared.is_empty() {
-            for c in 0..latents {
-                for d in 0..latents {
-                    for i in 0..cross.rows() {
-                        let (a, b) = (shared[c].row(i), shared[d].row(i));
-                        for (cov, (a, b)) in all.iter_mut().zip(a.iter().zip(b)) {
-                            cov[(c, d)] += a * b;
-                        }
-                    }
+        for (c, a) in shared.iter().enumerate() {
+            for (d, b) in shared[..=c].iter().enumerate() {
+                let mut sum = vec![0.0; cross.cols()];
+                for i in 0..cross.rows() {
+                    let both = a.row(i).iter().zip(b.row(i));
+                    sum.iter_mut().zip(both).for_each(|(s, (a, b))| *s += a * b);
+                }
+                for (cov, s) in all.iter_mut().zip(sum) {
+                    cov[(c, d)] += s;
+                    cov[(d, c)] = cov[(c, d)];
                 }
             }
         }

@@ -95,5 +95,5 @@ pub(super) fn mode(of: &Observations, k: &Mat, mean: &[f64]) -> Result<Mode> {
             return Ok(Mode { a, f, local, curvature, value });
         }
     }
-    Err(Error::not_finite("the mode of the latent values, in the numbers that Newton's method can reach,"))
+    Err(Error::not_finite("the mode of the latent values (Newton's method found none)"))
 }

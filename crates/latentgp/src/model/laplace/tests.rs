@@ -219,3 +219,20 @@ fn a_fit_raises_the_evidence() {
         assert!(-report.value > before && (model.log_evidence(None).unwrap() + report.value).abs() < 1e-9);
     }
 }
+
+#[test]
+fn a_prior_keeps_separable_classes_from_a_huge_variance() {
+    let x = Mat::from_fn(20, 1, |i, _| i as f64 * 0.2);
+    let labels: Vec<usize> = (0..20).map(|i| i / 10).collect();
+    let variance = |model: Laplace| {
+        let mut model = model;
+        fit(&mut model, &Lbfgs { max_iterations: 100, ..Lbfgs::default() }, &mut quiet).unwrap();
+        model.kernel.params()[0].1.get()
+    };
+    let observations = Observations::bernoulli(&labels, Link::Logit).unwrap();
+    let plain = Laplace::new(x, observations, Rbf::new(1)).unwrap();
+    let held = plain.clone().with_variance_prior(VARIANCE_PRIOR);
+    assert!(held.kernel.params()[1].1.prior.is_none());
+    let (plain, held) = (variance(plain), variance(held));
+    assert!(held < 70.0 && held < plain, "{held} {plain}");
+}
