@@ -128,8 +128,8 @@ fn with_z_at_x_and_many_counts_it_approaches_laplace() {
 }
 
 #[test]
-fn the_bound_is_below_the_evidence_of_two_classes() {
-    // For a logit Laplace is below the truth by about a hundredth a row, and the bound below that or near it.
+fn the_bound_of_two_classes_is_near_laplace() {
+    // Both are below the truth by some hundredths of a nat a row.
     let observations = every_kind(30).remove(0);
     let laplace = Laplace::new(inputs(30), observations.clone(), kernel()).unwrap();
     let mut model = Svgp::at(inputs(30), observations, kernel(), inputs(30)).unwrap();
