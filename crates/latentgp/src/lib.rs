@@ -38,6 +38,7 @@ pub mod expectation;
 mod gram;
 mod input_map;
 pub mod kernel;
+pub mod likelihood;
 pub mod linalg;
 pub mod mat;
 pub mod mean;

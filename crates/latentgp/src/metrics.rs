@@ -9,6 +9,10 @@
 //! Every function errs when lengths differ, when there is nothing to average and when a number is not
 //! finite.
 
+mod classes;
+
+pub use classes::{LEAST_PROBABILITY, accuracy, brier, log_loss, most_probable};
+
 use crate::error::{Error, Result};
 use crate::mat::Mat;
 use crate::special::normal_quantile;

@@ -3,6 +3,7 @@
 
 mod bayesian_gplvm;
 mod gplvm;
+mod laplace;
 mod named;
 mod ppca;
 mod projection;
@@ -84,6 +85,7 @@ fn kind(name: &str, case: &serde_json::Value) -> Option<fn(&serde_json::Value, &
     match model {
         _ if has("cases") && has("mu") => Some(bayesian_gplvm::run),
         Some("gpr") => Some(regression::run_named),
+        Some("laplace") => Some(laplace::run),
         Some("ppca") => Some(ppca::run),
         Some("gplvm") => Some(gplvm::run),
         Some("spgp_dr") => Some(projection::spgp_dr),

@@ -1,0 +1,141 @@
+//! What was observed, together with the likelihood it came from: the y of a model.
+
+use super::{Bernoulli, Categorical, Kind, Latents, Likelihood, Link, Poisson, Rates, check_labels};
+use crate::error::{Error, Result};
+use crate::mat::Mat;
+
+/// Observations and their likelihood, checked when they are made.
+#[derive(Clone, Debug)]
+pub enum Observations {
+    /// One latent function: two classes, counts, or a likelihood of one's own.
+    One {
+        /// y.
+        y: Vec<f64>,
+        /// p(y | f).
+        likelihood: Box<dyn Likelihood>,
+    },
+    /// One latent function a class.
+    Classes {
+        /// The class of every row.
+        labels: Vec<usize>,
+        /// p(y | f_1 … f_C).
+        likelihood: Categorical,
+    },
+}
+
+impl Observations {
+    /// Observations of any likelihood of one latent value; errs as its `check` does.
+    pub fn new(y: Vec<f64>, likelihood: impl Likelihood + 'static) -> Result<Self> {
+        likelihood.check(&y)?;
+        Ok(Observations::One { y, likelihood: Box::new(likelihood) })
+    }
+
+    /// Classes 0 and 1; errs for other labels, and when only one of the two is there.
+    pub fn bernoulli(labels: &[usize], link: Link) -> Result<Self> {
+        check_labels(labels, 2)?;
+        Self::new(labels.iter().map(|l| *l as f64).collect(), Bernoulli { link })
+    }
+
+    /// Classes 0 to `classes` − 1; errs for other labels, and for a class without a row.
+    pub fn categorical(labels: &[usize], classes: usize) -> Result<Self> {
+        check_labels(labels, classes)?;
+        Ok(Observations::Classes { labels: labels.to_vec(), likelihood: Categorical::new(classes)? })
+    }
+
+    /// Counts; errs for numbers that are negative, fractional or not finite.
+    pub fn poisson(counts: &[f64]) -> Result<Self> {
+        Self::new(counts.to_vec(), Poisson)
+    }
+
+    /// The likelihood's name, with its options.
+    pub fn expression(&self) -> String {
+        match self {
+            Observations::One { likelihood, .. } => likelihood.expression(),
+            Observations::Classes { likelihood, .. } => {
+                format!("categorical(classes={})", likelihood.classes)
+            }
+        }
+    }
+
+    /// Number of rows.
+    pub fn n(&self) -> usize {
+        match self {
+            Observations::One { y, .. } => y.len(),
+            Observations::Classes { labels, .. } => labels.len(),
+        }
+    }
+
+    /// Number of latent functions.
+    pub fn latents(&self) -> usize {
+        match self {
+            Observations::One { .. } => 1,
+            Observations::Classes { likelihood, .. } => likelihood.classes,
+        }
+    }
+
+    /// Prior means to start from, one a latent function.
+    pub fn start(&self) -> Vec<f64> {
+        match self {
+            Observations::One { y, likelihood } => vec![likelihood.start(y)],
+            Observations::Classes { likelihood, .. } => vec![0.0; likelihood.classes],
+        }
+    }
+
+    /// Class probabilities at every row, N×C, averaged over the latent values.
+    ///
+    /// Errs where there are no classes.
+    pub fn probabilities(&self, of: &Latents) -> Result<Mat> {
+        match self {
+            Observations::Classes { likelihood, .. } => of.categorical(likelihood),
+            Observations::One { likelihood, .. } => match likelihood.kind() {
+                Kind::TwoClasses(bernoulli) => of.bernoulli(&bernoulli),
+                _ => Err(self.unlike("bernoulli or categorical", "class probabilities")),
+            },
+        }
+    }
+
+    /// Class probabilities at the means of the latent values, N×C.
+    ///
+    /// Errs where there are no classes.
+    pub fn probabilities_at_mean(&self, of: &Latents) -> Result<Mat> {
+        match self {
+            Observations::Classes { .. } => Ok(of.categorical_at_mean()),
+            Observations::One { likelihood, .. } => match likelihood.kind() {
+                Kind::TwoClasses(bernoulli) => of.bernoulli_at_mean(&bernoulli),
+                _ => Err(self.unlike("bernoulli or categorical", "class probabilities")),
+            },
+        }
+    }
+
+    /// Rates and counts at every row; errs where no counts are observed, or where they overflow.
+    pub fn rates(&self, of: &Latents) -> Result<Rates> {
+        match self {
+            Observations::One { likelihood, .. } if likelihood.kind() == Kind::Counts => of.poisson(),
+            _ => Err(self.unlike("poisson", "rates")),
+        }
+    }
+
+    fn unlike(&self, expected: &str, what: &str) -> Error {
+        Error::invalid(format!("likelihood of {what}"), expected, self.expression())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn predictions_are_those_of_the_likelihood() {
+        let at = Latents { mean: Mat::filled(1, 1, 0.3), var: Mat::filled(1, 1, 0.2), cov: None };
+        let counts = Observations::poisson(&[1.0, 0.0]).unwrap();
+        let classes = Observations::bernoulli(&[0, 1], Link::Probit).unwrap();
+        counts.rates(&at).unwrap();
+        assert!(matches!(counts.probabilities(&at), Err(Error::Invalid { .. })));
+        assert!(matches!(counts.probabilities_at_mean(&at), Err(Error::Invalid { .. })));
+        assert!(matches!(classes.rates(&at), Err(Error::Invalid { .. })));
+        assert!(classes.probabilities(&at).unwrap()[(0, 1)] > 0.5);
+        assert_eq!(classes.expression(), "bernoulli(link=probit)");
+        assert!(Observations::categorical(&[0, 1, 3], 4).is_err());
+        assert_eq!(Observations::categorical(&[0, 1, 2], 3).unwrap().latents(), 3);
+    }
+}

@@ -1,0 +1,139 @@
+//! Counts: p(y | f) = exp(y f − exp f)/y!, with a rate exp f that is log-normal under a Gaussian f.
+//!
+//! ```text
+//! E[rate] = exp(m + v/2)    Var[rate] = (exp v − 1) exp(2m + v)    Var[y] = E[rate] + Var[rate]
+//! E[ln p] = y m − exp(m + v/2) − ln y!
+//! ```
+
+use super::{Derivatives, Expected, Kind, Likelihood, Quadrature, check_counts};
+use crate::error::Result;
+
+/// The likelihood of counts, with a log link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Poisson;
+
+impl Poisson {
+    /// Mean and variance of the rate under f ~ N(mean, var).
+    pub fn rate(&self, mean: f64, var: f64) -> (f64, f64) {
+        let rate = (mean + 0.5 * var).exp();
+        // The square is in the exponent, so that it overflows no sooner than the variance itself.
+        (rate, (2.0 * mean + var + log_exp_m1(var)).exp())
+    }
+}
+
+/// ln(exp v − 1), for v ≥ 0.
+fn log_exp_m1(v: f64) -> f64 {
+    if v > 40.0 { v } else { v.exp_m1().ln() }
+}
+
+/// ln y!.
+fn log_factorial(y: f64) -> f64 {
+    libm::lgamma(y + 1.0)
+}
+
+impl Likelihood for Poisson {
+    fn expression(&self) -> String {
+        "poisson".into()
+    }
+
+    fn check(&self, y: &[f64]) -> Result<()> {
+        check_counts(y)
+    }
+
+    fn log_density(&self, y: f64, f: f64) -> Derivatives {
+        let rate = f.exp();
+        // A rate beyond all numbers is a density of 0, whatever y f is.
+        let value = if rate.is_infinite() { f64::NEG_INFINITY } else { y * f - rate - log_factorial(y) };
+        Derivatives { value, first: y - rate, second: -rate, third: -rate }
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Counts
+    }
+
+    fn moments(&self, mean: f64, var: f64) -> (f64, f64) {
+        let (rate, spread) = self.rate(mean, var);
+        (rate, rate + spread)
+    }
+
+    /// The logarithm of the mean count, or of half a count where all are 0.
+    fn start(&self, y: &[f64]) -> f64 {
+        let n = y.len().max(1) as f64;
+        y.iter().map(|v| v / n).sum::<f64>().max(0.5 / n).ln()
+    }
+
+    fn expected(&self, y: f64, mean: f64, var: f64, _: &Quadrature) -> Expected {
+        let rate = (mean + 0.5 * var).exp();
+        Expected { value: y * mean - rate - log_factorial(y), mean: y - rate, var: -0.5 * rate }
+    }
+
+    /// Gauss-Hermite around the mode of p(y | f) N(f; mean, var), where the integrand is: a count that is
+    /// far from what was expected would fall between the nodes of the plain rule.
+    fn log_predictive(&self, y: f64, mean: f64, var: f64, rule: &Quadrature) -> f64 {
+        if var <= 0.0 {
+            return self.log_density(y, mean).value;
+        }
+        let mode = centre(y, mean, var);
+        let spread = 1.0 / (1.0 / var + mode.exp());
+        let correction =
+            |f: f64| 0.5 * ((f - mode).powi(2) / spread - (f - mean).powi(2) / var + (spread / var).ln());
+        rule.log_mean_exp(mode, spread, |f| self.log_density(y, f).value + correction(f))
+    }
+}
+
+/// The f that maximises y f − exp f − (f − mean)²/2var, by Newton's method from above, where it cannot
+/// overshoot: the derivative is concave and falls.
+fn centre(y: f64, mean: f64, var: f64) -> f64 {
+    let mut f = mean.max((y + 1.0).ln()).min(700.0);
+    for _ in 0..200 {
+        let rate = f.exp();
+        let step = (y - rate - (f - mean) / var) / (rate + 1.0 / var);
+        f += step;
+        if step.abs() <= 1e-12 * (1.0 + f.abs()) {
+            break;
+        }
+    }
+    f
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn rates_by_hand() {
+        let (mean, var) = Poisson.rate(0.5, 0.8);
+        assert!((mean - 0.9f64.exp()).abs() < 1e-14);
+        assert!((var - 0.8f64.exp_m1() * 1.8f64.exp()).abs() < 1e-13);
+        assert_eq!(Poisson.rate(1.0, 0.0), (1f64.exp(), 0.0));
+        assert_eq!(Poisson.moments(0.0, 0.0), (1.0, 1.0));
+    }
+
+    #[test]
+    fn a_count_far_from_its_mean_keeps_its_density() {
+        // Sums of a fine trapezoid, which converges geometrically for this integrand.
+        let rule = Quadrature::new(20).unwrap();
+        for (y, mean, var) in [(0.0, 6.0, 0.04), (500.0, 1.0, 1.0), (3.0, 0.5, 0.3), (1000.0, 6.9, 4.0)] {
+            let normal = |f: f64| -0.5 * ((f - mean) * (f - mean) / var + (std::f64::consts::TAU * var).ln());
+            let terms: Vec<f64> = (-20_000..20_000)
+                .map(|i| mean + f64::from(i) * 1e-3)
+                .map(|f| Poisson.log_density(y, f).value + normal(f) + 1e-3f64.ln())
+                .collect();
+            let top = terms.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
+            let truth = top + terms.iter().map(|t| (t - top).exp()).sum::<f64>().ln();
+            let found = Poisson.log_predictive(y, mean, var, &rule);
+            assert!((found - truth).abs() < 1e-6, "{y} {mean} {var}: {found} {truth}");
+        }
+    }
+
+    #[test]
+    fn observations_that_are_no_counts_are_refused() {
+        for bad in [&[1.0, -1.0][..], &[0.5], &[f64::NAN], &[f64::INFINITY]] {
+            assert!(matches!(Poisson.check(bad), Err(Error::Invalid { .. })), "{bad:?}");
+        }
+        assert!(matches!(Poisson.check(&[]), Err(Error::Data { .. })));
+        Poisson.check(&[0.0, 0.0]).unwrap();
+        assert!(Poisson.start(&[0.0, 0.0]).is_finite());
+    }
+}
