@@ -6,6 +6,7 @@ pub mod data;
 pub mod error;
 pub mod evidence;
 pub mod expectation;
+pub mod file;
 pub mod kernel;
 pub mod linalg;
 pub mod mat;
