@@ -1,10 +1,11 @@
 //! The model file of a Bayesian GPLVM: the model, whose columns and rows it is of, and how it was trained.
 
 use super::params::{ParamSpec, put_params, take_params};
+use super::unfinished::{Unfinished, UnfinishedSpec};
 use super::{ModelFile, Store, damaged};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
-use crate::expectation::{self, Gaussians};
+use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel;
 use crate::mat::Mat;
 use crate::model::{BayesianGplvm, Certificate, Fit, Jitter, Outputs};
@@ -64,6 +65,8 @@ pub struct Trained {
     pub id: Option<String>,
     /// How it was trained.
     pub report: Report,
+    /// What is needed to go on with a training that is not over.
+    pub unfinished: Option<Unfinished>,
 }
 
 impl Report {
@@ -101,13 +104,33 @@ struct Header {
     labels: Option<LabelSpec>,
     id: Option<String>,
     report: Report,
+    #[serde(default)]
+    unfinished: Option<UnfinishedSpec>,
 }
 
+/// An expectation in a header.
 #[derive(Serialize, Deserialize)]
-struct ExpectationSpec {
+pub(super) struct ExpectationSpec {
     expression: String,
     max_nodes: Option<usize>,
     step: u64,
+}
+
+impl ExpectationSpec {
+    pub(super) fn of(expectation: &dyn Expectation) -> Self {
+        ExpectationSpec {
+            expression: expectation.expression(),
+            max_nodes: expectation.max_nodes(),
+            step: expectation.step(),
+        }
+    }
+
+    pub(super) fn parse(&self) -> Result<Box<dyn Expectation>> {
+        let mut expectation = expectation::parse(&self.expression)?;
+        self.max_nodes.into_iter().for_each(|limit| expectation.set_max_nodes(limit));
+        expectation.renew(self.step);
+        Ok(expectation)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -131,8 +154,7 @@ impl Store for Trained {
                 format!("`{kernel}`"),
             ));
         }
-        let expectation = model.expectation.expression();
-        expectation::parse(&expectation)?;
+        expectation::parse(&model.expectation.expression())?;
         let mut file = ModelFile::new(Self::KIND, json!(null));
         let params = put_params(model, &mut file);
         file.tensors.insert("y".into(), model.outputs.y.clone());
@@ -151,11 +173,7 @@ impl Store for Trained {
             latent_dim: q,
             inducing: m,
             kernel,
-            expectation: ExpectationSpec {
-                expression: expectation,
-                max_nodes: model.expectation.max_nodes(),
-                step: model.expectation.step(),
-            },
+            expectation: ExpectationSpec::of(&*model.expectation),
             scaling: model.scaling.clone(),
             jitter: [model.jitter.kzz, model.jitter.b],
             params,
@@ -163,6 +181,7 @@ impl Store for Trained {
             labels,
             id: self.id.clone(),
             report: self.report.clone(),
+            unfinished: self.unfinished.as_ref().map(|u| u.put(&mut file)),
         };
         file.header = serde_json::to_value(header).map_err(|e| Error::data("model file", e.to_string()))?;
         Ok(file)
@@ -182,9 +201,7 @@ impl Store for Trained {
             return Err(damaged("its scaling does not fit its columns"));
         }
         let kernel = kernel::parse(&h.kernel, h.latent_dim)?;
-        let mut expectation = expectation::parse(&h.expectation.expression)?;
-        h.expectation.max_nodes.into_iter().for_each(|limit| expectation.set_max_nodes(limit));
-        expectation.renew(h.expectation.step);
+        let expectation = h.expectation.parse()?;
         let [mean, var] = ["mean", "var"].map(|name| file.tensor(name).cloned());
         let q = Gaussians::new(mean?, var?)?;
         let (z, noise) = (file.tensor("z")?.clone(), file.tensor("noise")?.clone());
@@ -201,9 +218,10 @@ impl Store for Trained {
             Some(spec) => Some(spec.labels(&file.take("labels", h.n, 1)?)?),
             None => None,
         };
+        let unfinished = h.unfinished.map(|spec| spec.take(&mut file, h.n, h.d)).transpose()?;
         let mut report = h.report;
         report.trace = file.tensor("trace")?.as_slice().to_vec();
-        Ok(Trained { model, columns: h.columns, labels, id: h.id, report })
+        Ok(Trained { model, columns: h.columns, labels, id: h.id, report, unfinished })
     }
 }
 
@@ -250,6 +268,7 @@ mod tests {
             columns: (0..y.cols()).map(|j| format!("c{j}")).collect(),
             labels: Some(Labels { name: "class".into(), of: (0..n).map(|i| format!("{}", i % 2)).collect() }),
             id: Some("id".into()),
+            unfinished: None,
         }
     }
 

@@ -27,9 +27,11 @@
 mod gplvm;
 mod params;
 mod seal;
+mod unfinished;
 
 pub use gplvm::{Labels, Report, Trained};
 pub use params::{ParamSpec, put_params, take_params};
+pub use unfinished::Unfinished;
 
 use crate::data::replace::write_file;
 use crate::data::table::io_error;

@@ -5,13 +5,15 @@ mod certificate;
 mod latent;
 mod outputs;
 mod pca;
+mod run;
 mod training;
 
 pub use bayesian_gplvm::{BayesianGplvm, Jitter};
 pub use certificate::Certificate;
 pub use latent::Latent;
 pub use outputs::Outputs;
-pub use training::{Fit, Progress, Training};
+pub use run::{Place, Run, Stage};
+pub use training::{Fit, OnProgress, Progress, Training};
 
 use crate::error::Result;
 use crate::optim::{Optimizer, Report, Watch};
@@ -36,15 +38,26 @@ pub fn fit<M: Model + ?Sized>(model: &mut M, how: &dyn Optimizer, watch: &mut Wa
     let mut grad = vec![0.0; param::count(model)];
     let mut step = 0;
     let mut objective = |u: &[f64], out: &mut [f64]| -> Result<f64> {
-        param::unflatten(model, u);
-        model.renew(step);
         step += 1;
-        let value = model.log_evidence(Some(&mut grad))? + param::log_prior(model, Some(&mut grad));
-        param::chain(model, &grad, out);
-        out.iter_mut().for_each(|g| *g = -*g);
-        Ok(-value)
+        negative_evidence(model, step - 1, u, &mut grad, out)
     };
     let report = how.minimize(&mut u, &mut objective, watch);
     param::unflatten(model, &u);
     report
+}
+
+/// −F − Σ log p(θ) at u and its gradient in u; `grad` is room for that in θ.
+fn negative_evidence<M: Model + ?Sized>(
+    model: &mut M,
+    step: u64,
+    u: &[f64],
+    grad: &mut [f64],
+    out: &mut [f64],
+) -> Result<f64> {
+    param::unflatten(model, u);
+    model.renew(step);
+    let value = model.log_evidence(Some(grad))? + param::log_prior(model, Some(grad));
+    param::chain(model, grad, out);
+    out.iter_mut().for_each(|g| *g = -*g);
+    Ok(-value)
 }
