@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel;
 use crate::mat::Mat;
-use crate::model::{BayesianGplvm, Certificate, Fit, Jitter, Outputs};
+use crate::model::{BayesianGplvm, Certificate, Fit, Jitter, Outputs, Training};
 use crate::optim::StopReason;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -43,6 +43,8 @@ pub struct Report {
     pub extra_jitter: f64,
     /// How good the Ψ-statistics are.
     pub certificate: Certificate,
+    /// The kernel as it was asked for.
+    pub kernel: String,
     /// How the columns were scaled.
     pub scale: Scale,
     /// The seed of the starts.
@@ -70,8 +72,8 @@ pub struct Trained {
 }
 
 impl Report {
-    /// Of a fit that took so long, with the settings it had.
-    pub fn new(fit: &Fit, seconds: f64, scale: Scale, seed: u64) -> Self {
+    /// Of a fit that took so long, with the settings and the kernel it began with.
+    pub fn new(fit: &Fit, training: &Training, kernel: impl Into<String>, seconds: f64) -> Self {
         Report {
             bound: fit.bound,
             iterations: fit.iterations,
@@ -82,8 +84,9 @@ impl Report {
             restarts: fit.restarts.clone(),
             extra_jitter: fit.extra_jitter,
             certificate: fit.certificate.clone(),
-            scale,
-            seed,
+            kernel: kernel.into(),
+            scale: training.scale,
+            seed: training.seed,
             trace: fit.trace.clone(),
         }
     }
@@ -247,7 +250,7 @@ mod tests {
     use super::*;
     use crate::file::{load, save};
     use crate::kernel::{Auto, Formula, Matern32, Scalar};
-    use crate::model::{Model, Training};
+    use crate::model::Model;
     use crate::param::{Param, Parameterized};
     use std::ops::ControlFlow;
 
@@ -263,7 +266,7 @@ mod tests {
         let fit = training.fit(&y, &Matern32::new(2), &|_| ControlFlow::Continue(())).unwrap();
         let n = y.rows();
         Trained {
-            report: Report::new(&fit, 0.5, training.scale, 3),
+            report: Report::new(&fit, &training, "matern32", 0.5),
             model: fit.model,
             columns: (0..y.cols()).map(|j| format!("c{j}")).collect(),
             labels: Some(Labels { name: "class".into(), of: (0..n).map(|i| format!("{}", i % 2)).collect() }),

@@ -180,7 +180,7 @@ mod tests {
             };
             let part = training.fit(&y, &*kernel, &stop).unwrap();
             let stored = Trained {
-                report: Report::new(&part, 1.0, training.scale, training.seed),
+                report: Report::new(&part, &training, "matern32", 1.0),
                 columns: (0..y.cols()).map(|j| j.to_string()).collect(),
                 labels: None,
                 id: None,

@@ -250,7 +250,7 @@ impl Method {
             (Method::Adam(how), Place::Adam(state)) => how.step(state, f),
             // A state of the other method, which only an edited file has, begins anew from its point.
             _ => {
-                *place = self.start(&place.u().to_vec(), f)?;
+                *place = self.start(place.u(), f)?;
                 Ok(None)
             }
         }
