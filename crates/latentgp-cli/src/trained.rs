@@ -41,7 +41,7 @@ impl Ready {
     /// Works out what follows from the parameters.
     pub fn new(trained: Trained) -> Outcome<Self> {
         let posterior = trained.model.posterior()?;
-        let relevance = relevance(&trained, &posterior)?;
+        let relevance = trained.model.relevance(&posterior)?;
         let mut order: Vec<usize> = (0..relevance.len()).collect();
         order.sort_by(|&a, &b| relevance[b].total_cmp(&relevance[a]).then(a.cmp(&b)));
         Ok(Ready { trained, posterior, relevance, order })
@@ -76,14 +76,4 @@ impl Ready {
         let x: Mat = self.trained.model.mean.value.select_cols(self.shown()).select_rows(&rows);
         Ok(Some(knn_accuracy(&x, &labels, 1, &kfold(rows.len(), FOLDS.0, FOLDS.1)?)?))
     }
-}
-
-fn relevance(trained: &Trained, _posterior: &Posterior) -> Outcome<Vec<f64>> {
-    let mean = &trained.model.mean.value;
-    let spread = |k: usize| {
-        let column = mean.col(k);
-        let middle = column.iter().sum::<f64>() / column.len() as f64;
-        column.iter().map(|v| (v - middle).powi(2)).sum::<f64>() / column.len() as f64
-    };
-    Ok(trained.model.kernel.relevance().unwrap_or_else(|| (0..mean.cols()).map(spread).collect()))
 }

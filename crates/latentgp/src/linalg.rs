@@ -206,6 +206,20 @@ impl Cholesky {
         clear_registers();
     }
 
+    /// k ← k L⁻ᵀ: L⁻¹ applied to every row.
+    pub fn solve_rows(&self, k: &mut Mat) {
+        let rows = view_mut(k).transpose_mut();
+        triangular_solve::solve_lower_triangular_in_place(view(&self.l), rows, Par::Seq);
+        clear_registers();
+    }
+
+    /// An estimate of the condition number of A: (max L_ii / min L_ii)².
+    pub fn condition(&self) -> f64 {
+        let diagonal = (0..self.l.rows()).map(|i| self.l[(i, i)]);
+        let (lo, hi) = diagonal.fold((f64::INFINITY, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
+        (hi / lo).powi(2)
+    }
+
     /// b ← L⁻ᵀ b.
     pub fn solve_lt(&self, b: &mut Mat) {
         triangular_solve::solve_upper_triangular_in_place(view(&self.l).transpose(), view_mut(b), Par::Seq);

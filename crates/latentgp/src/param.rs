@@ -16,6 +16,11 @@ pub enum Transform {
     Identity,
     /// θ = exp u, positive.
     Exp,
+    /// θ = lo + exp u, above `lo`.
+    Above {
+        /// The lower end, not reached.
+        lo: f64,
+    },
     /// θ = lo + ln(1 + exp u), above `lo`.
     Softplus {
         /// The lower end, not reached.
@@ -36,6 +41,7 @@ impl Transform {
         match self {
             Transform::Identity => u,
             Transform::Exp => u.exp().clamp(f64::MIN_POSITIVE, f64::MAX),
+            Transform::Above { lo } => (lo + u.exp()).clamp(lo.next_up(), f64::MAX),
             Transform::Softplus { lo } => (lo + u.max(0.0) + (-u.abs()).exp().ln_1p()).max(lo.next_up()),
             Transform::Interval { lo, hi } => {
                 (lo + (hi - lo) / (1.0 + (-u).exp())).clamp(lo.next_up(), hi.next_down())
@@ -48,6 +54,7 @@ impl Transform {
         match self {
             Transform::Identity => theta,
             Transform::Exp => theta.ln(),
+            Transform::Above { lo } => (theta - lo).ln(),
             Transform::Softplus { lo } => {
                 let s = theta - lo;
                 s + (-(-s).exp_m1()).ln()
@@ -61,6 +68,7 @@ impl Transform {
         match self {
             Transform::Identity => 1.0,
             Transform::Exp => theta,
+            Transform::Above { lo } => theta - lo,
             Transform::Softplus { lo } => -(-(theta - lo)).exp_m1(),
             Transform::Interval { lo, hi } => (theta - lo) * (hi - theta) / (hi - lo),
         }
@@ -72,7 +80,7 @@ impl Transform {
             && match self {
                 Transform::Identity => true,
                 Transform::Exp => theta > 0.0,
-                Transform::Softplus { lo } => theta > lo,
+                Transform::Above { lo } | Transform::Softplus { lo } => theta > lo,
                 Transform::Interval { lo, hi } => lo < theta && theta < hi,
             }
     }
@@ -81,7 +89,7 @@ impl Transform {
         match self {
             Transform::Identity => "a finite number".into(),
             Transform::Exp => "a number above 0".into(),
-            Transform::Softplus { lo } => format!("a number above {lo}"),
+            Transform::Above { lo } | Transform::Softplus { lo } => format!("a number above {lo}"),
             Transform::Interval { lo, hi } => format!("a number between {lo} and {hi}"),
         }
     }
@@ -293,9 +301,10 @@ pub(crate) fn prefixed<P>(prefix: &str, of: Vec<(String, P)>) -> Vec<(String, P)
 mod tests {
     use super::*;
 
-    const ALL: [Transform; 4] = [
+    const ALL: [Transform; 5] = [
         Transform::Identity,
         Transform::Exp,
+        Transform::Above { lo: 1e-6 },
         Transform::Softplus { lo: 1e-6 },
         Transform::Interval { lo: -1.0, hi: 3.0 },
     ];

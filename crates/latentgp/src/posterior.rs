@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! certain     mean = k∗α      var = k∗∗ − k∗ L⁻ᵀ C L⁻¹ k∗ᵀ
-//! uncertain   mean = ψ1α      cov = αᵀ(Ψ2 − ψ1ᵀψ1)α + (ψ0 − tr L⁻ᵀCL⁻¹Ψ2)·I
+//! uncertain   mean = ψ1α      cov = vᵀAv − meanᵀmean + (ψ0 − tr CA)·I,   A = L⁻¹Ψ2L⁻ᵀ, v = Lᵀα
 //! ```
+//!
+//! A and v stay of moderate size where Kzz is ill-conditioned; Ψ2 and α do not.
 //!
 //! Means and variances are those of the noise-free function, in the units of the data.
 
@@ -25,8 +27,8 @@ pub struct Factors {
     pub alpha: Mat,
     /// C, M×M; the identity for an exact process.
     pub c: Mat,
-    /// R = L⁻ᵀCL⁻¹.
-    r: Mat,
+    /// v = Lᵀα.
+    v: Mat,
 }
 
 /// A function posterior.
@@ -60,13 +62,13 @@ pub struct Prediction {
 impl Factors {
     /// α and C of the columns listed, with the L they belong to.
     pub fn new(columns: Vec<usize>, alpha: Mat, c: Mat, l: &Cholesky) -> Self {
-        let r = l.unwhiten(&c);
-        Factors { columns, alpha, c, r }
+        let v = linalg::mul_tn(l.l(), &alpha);
+        Factors { columns, alpha, c, v }
     }
 
-    /// R = L⁻ᵀCL⁻¹.
-    pub fn r(&self) -> &Mat {
-        &self.r
+    /// v = Lᵀα, M×D.
+    pub fn v(&self) -> &Mat {
+        &self.v
     }
 }
 
@@ -145,10 +147,10 @@ impl Posterior {
             let (mut mean, mut var) = (vec![0.0; d], vec![0.0; d]);
             for f in &self.factors {
                 let own = linalg::mul(&psi.psi1, &f.alpha);
-                let spread = linalg::mul(&psi.psi2, &f.alpha);
-                let rest = psi.psi0 - f.r.dot(&psi.psi2);
+                let spread = linalg::mul(&psi.psi2, &f.v);
+                let rest = psi.psi0 - f.c.dot(&psi.psi2);
                 for (j, &column) in f.columns.iter().enumerate() {
-                    let second: f64 = (0..self.z.rows()).map(|i| f.alpha[(i, j)] * spread[(i, j)]).sum();
+                    let second: f64 = (0..self.z.rows()).map(|i| f.v[(i, j)] * spread[(i, j)]).sum();
                     mean[column] = own[(0, j)];
                     var[column] = (rest.max(0.0) + second - own[(0, j)].powi(2)).max(0.0);
                 }
@@ -167,16 +169,20 @@ impl Posterior {
         let d = self.outputs();
         let scale = &self.scaling.scale;
         self.each_row(q, |psi| {
-            let mut alpha = Mat::zeros(self.z.rows(), d);
+            let (mut alpha, mut v) = (Mat::zeros(self.z.rows(), d), Mat::zeros(self.z.rows(), d));
             let mut rest = vec![0.0; d];
             for f in &self.factors {
+                let own = (psi.psi0 - f.c.dot(&psi.psi2)).max(0.0);
                 for (j, &column) in f.columns.iter().enumerate() {
-                    (0..self.z.rows()).for_each(|i| alpha[(i, column)] = f.alpha[(i, j)]);
-                    rest[column] = (psi.psi0 - f.r.dot(&psi.psi2)).max(0.0);
+                    for i in 0..self.z.rows() {
+                        alpha[(i, column)] = f.alpha[(i, j)];
+                        v[(i, column)] = f.v[(i, j)];
+                    }
+                    rest[column] = own;
                 }
             }
             let mean = linalg::mul(&psi.psi1, &alpha);
-            let second = linalg::mul_tn(&alpha, &linalg::mul(&psi.psi2, &alpha));
+            let second = linalg::mul_tn(&v, &linalg::mul(&psi.psi2, &v));
             Mat::from_fn(d, d, |i, j| {
                 let own = if i == j { rest[i] } else { 0.0 };
                 (second[(i, j)] - mean[(0, i)] * mean[(0, j)] + own) * scale[i] * scale[j]
@@ -184,11 +190,11 @@ impl Posterior {
         })
     }
 
-    /// Ψ of each row on its own, and what `then` makes of it.
+    /// Ψ0, Ψ1 and A of each row on its own, and what `then` makes of them.
     fn each_row<T: Send>(&self, q: &Gaussians, then: impl Fn(&Psi) -> T + Sync) -> Result<Vec<T>> {
         self.check_inputs(&q.mean)?;
         let one = |n: usize| -> Result<T> {
-            let psi = self.expectation.psi(&*self.kernel, &q.select_rows(&[n]), &self.z)?;
+            let psi = self.expectation.psi_whitened(&*self.kernel, &q.select_rows(&[n]), &self.z, &self.l)?;
             Ok(then(&psi))
         };
         (0..q.n()).into_par_iter().map(one).collect()

@@ -130,6 +130,31 @@ pub(crate) fn sin_cos_pi<const FMA: bool>(u: f64) -> (f64, f64) {
     (sin, cos)
 }
 
+/// exp x − 1, accurate also where x is small: the series of (e^x − 1)/x to x¹³ for |x| ≤ 0.35.
+#[inline(always)]
+pub(crate) fn exp_m1<const FMA: bool>(x: f64) -> f64 {
+    let mut p = 1.0 / 87_178_291_200.0;
+    for c in [
+        1.0 / 6_227_020_800.0,
+        1.0 / 479_001_600.0,
+        1.0 / 39_916_800.0,
+        1.0 / 3_628_800.0,
+        1.0 / 362_880.0,
+        1.0 / 40_320.0,
+        1.0 / 5_040.0,
+        1.0 / 720.0,
+        1.0 / 120.0,
+        1.0 / 24.0,
+        1.0 / 6.0,
+        0.5,
+        1.0,
+    ] {
+        p = fma::<FMA>(p, x, c);
+    }
+    let (near, far) = (p * x, exp::<FMA>(x) - 1.0);
+    if x.abs() <= 0.35 { near } else { far }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +189,18 @@ mod tests {
             worst = worst.max((y - truth).abs() / ulp).max((portable - truth).abs() / ulp);
         }
         assert!(worst <= 2.0, "{worst} ulp");
+    }
+
+    #[test]
+    fn exp_m1_keeps_its_digits() {
+        for i in 0..20_000 {
+            let x = 1e-3 * (i - 10_000) as f64 + 1e-9;
+            for (ours, truth) in
+                [(exp_m1::<false>(x), x.exp_m1()), (exp_m1::<true>(x * 1e-8), (x * 1e-8).exp_m1())]
+            {
+                assert!((ours - truth).abs() <= 1e-15 * truth.abs(), "{x}: {ours} against {truth}");
+            }
+        }
     }
 
     #[test]

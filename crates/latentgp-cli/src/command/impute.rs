@@ -5,10 +5,8 @@ use super::transform::rows;
 use crate::args::Common;
 use crate::failure::Outcome;
 use crate::{data, out, trained};
-use latentgp::Mat;
-use latentgp::file::Trained;
 use latentgp::model::Model;
-use latentgp::posterior::{Posterior, Prediction};
+use latentgp::posterior::Prediction;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -43,7 +41,8 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     let (y, _) = data::for_model(&args.data, &trained.columns, None)?;
     let posterior = trained.model.posterior()?;
     let missing = y.as_slice().iter().filter(|v| v.is_nan()).count();
-    let filled = fill(&trained, &posterior, &y)?;
+    let filled = trained.model.impute(&posterior, &y)?;
+    let filled = Prediction { mean: filled.y, var: filled.var };
     out::note(common.quiet, format!("{missing} of {} cells filled", y.len()));
     if args.out.is_some() || !args.json {
         out::table(&table(&trained.columns, &filled)?, args.out.as_deref())?;
@@ -58,23 +57,4 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
         }));
     }
     Ok(())
-}
-
-fn fill(trained: &Trained, posterior: &Posterior, y: &Mat) -> Outcome<Prediction> {
-    let latent = trained.model.project_with(posterior, y)?;
-    let predicted = posterior.predict_uncertain(&latent.q)?;
-    let noise = posterior.noise_variance();
-    let seen = |i: usize, j: usize| !y[(i, j)].is_nan();
-    Ok(Prediction {
-        mean: Mat::from_fn(
-            y.rows(),
-            y.cols(),
-            |i, j| {
-                if seen(i, j) { y[(i, j)] } else { predicted.mean[(i, j)] }
-            },
-        ),
-        var: Mat::from_fn(y.rows(), y.cols(), |i, j| {
-            if seen(i, j) { 0.0 } else { predicted.var[(i, j)] + noise[j] }
-        }),
-    })
 }

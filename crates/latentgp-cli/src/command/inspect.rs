@@ -76,7 +76,7 @@ fn constraint(transform: &latentgp::param::Transform) -> String {
     match transform {
         Transform::Identity => String::new(),
         Transform::Exp => ", positive".into(),
-        Transform::Softplus { lo } => format!(", above {lo}"),
+        Transform::Softplus { lo } | Transform::Above { lo } => format!(", above {lo}"),
         Transform::Interval { lo, hi } => format!(", between {lo} and {hi}"),
     }
 }

@@ -7,7 +7,7 @@ use crate::{out, trained};
 use latentgp::data::table::{Column, Table};
 use latentgp::expectation::Gaussians;
 use latentgp::model::Model;
-use latentgp::posterior::{Posterior, Prediction};
+use latentgp::posterior::Prediction;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub fn run(args: &Args, _: &Common) -> Outcome {
     let (_, _, q, _) = trained.model.sizes();
     let positions = positions(&args.latent, q)?;
     let posterior = trained.model.posterior()?;
-    let mut decoded = decode(&posterior, &positions)?;
+    let mut decoded = trained.model.reconstruct(&posterior, &positions)?;
     if args.noise {
         let noise = posterior.noise_variance();
         for i in 0..decoded.var.rows() {
@@ -77,13 +77,6 @@ pub fn table(columns: &[String], of: &Prediction) -> Outcome<Table> {
         columns.iter().enumerate().map(|(j, name)| Column::numbers(format!("{name}_var"), of.var.col(j))),
     );
     Table::new("result", all).map_err(Failure::work)
-}
-
-fn decode(posterior: &Posterior, q: &Gaussians) -> Outcome<Prediction> {
-    Ok(match q.var.as_slice().iter().all(|v| *v == 0.0) {
-        true => posterior.predict(&q.mean)?,
-        false => posterior.predict_uncertain(q)?,
-    })
 }
 
 /// Q or 2Q columns as Gaussians.

@@ -30,8 +30,8 @@ pub struct Collapse<'a> {
     pub p: &'a Mat,
     /// Ψ0.
     pub psi0: f64,
-    /// Ψ2.
-    pub psi2: &'a Mat,
+    /// A = L⁻¹Ψ2L⁻ᵀ.
+    pub a: &'a Mat,
     /// The factor of Kzz.
     pub kzz: &'a Cholesky,
     /// β = 1/σ².
@@ -47,7 +47,6 @@ pub struct Collapsed {
     pub value: f64,
     /// α = βL⁻ᵀV: the posterior mean at z is k(z, Z)α, and P̄ = βα.
     pub alpha: Mat,
-    a: Mat,
     b_inverse: Mat,
     v: Mat,
     tilt: f64,
@@ -69,9 +68,8 @@ pub struct CollapsedBar {
 /// The bound. Errs when B has no Cholesky factor, which negative weights in Ψ2 or a huge β bring about,
 /// or when the value is not finite.
 pub fn collapsed(of: &Collapse<'_>) -> Result<Collapsed> {
-    let (m, d, beta) = (of.psi2.rows(), of.outputs as f64, of.beta);
-    let a = of.kzz.whiten(of.psi2);
-    let mut b = a.clone();
+    let (m, d, beta) = (of.a.rows(), of.outputs as f64, of.beta);
+    let mut b = of.a.clone();
     b.scale(beta);
     (0..m).for_each(|i| b[(i, i)] += 1.0 + of.jitter);
     if !b.is_finite() {
@@ -87,31 +85,31 @@ pub fn collapsed(of: &Collapse<'_>) -> Result<Collapsed> {
         - 0.5 * d * b.log_det()
         - 0.5 * beta * of.yy
         + 0.5 * beta * beta * fit
-        - 0.5 * beta * d * (of.psi0 - a.trace());
+        - 0.5 * beta * d * (of.psi0 - of.a.trace());
     if !value.is_finite() {
         return Err(Error::not_finite("the evidence bound"));
     }
     let mut alpha = v.clone();
     of.kzz.solve_lt(&mut alpha);
     alpha.scale(beta);
-    Ok(Collapsed { value, alpha, a, b_inverse: b.inverse(), v, tilt: 1.0 + of.jitter + b.jitter() })
+    Ok(Collapsed { value, alpha, b_inverse: b.inverse(), v, tilt: 1.0 + of.jitter + b.jitter() })
 }
 
 impl Collapsed {
     /// The adjoints.
     pub fn bar(&self, of: &Collapse<'_>) -> CollapsedBar {
-        let (beta, d, m) = (of.beta, of.outputs as f64, self.a.rows());
+        let (beta, d, m) = (of.beta, of.outputs as f64, of.a.rows());
         let vv = linalg::mul_nt(&self.v, &self.v);
         let (mut psi2, mut kzz) = (Mat::zeros(m, m), Mat::zeros(m, m));
         for i in 0..m {
             for j in 0..m {
                 let (eye, inverse) = (f64::from(i == j), self.b_inverse[(i, j)]);
-                let (vv, a) = (beta * beta * vv[(i, j)], self.a[(i, j)]);
+                let (vv, a) = (beta * beta * vv[(i, j)], of.a[(i, j)]);
                 psi2[(i, j)] = 0.5 * beta * (d * (eye - inverse) - vv);
                 kzz[(i, j)] = 0.5 * (d * (eye - self.tilt * inverse) - self.tilt * vv - beta * d * a);
             }
         }
-        let vav = self.v.dot(&linalg::mul(&self.a, &self.v));
+        let vav = self.v.dot(&linalg::mul(of.a, &self.v));
         let vbv = self.tilt * self.v.dot(&self.v) + beta * vav;
         CollapsedBar {
             psi0: -0.5 * beta * d,
@@ -119,7 +117,7 @@ impl Collapsed {
             kzz: of.kzz.unwhiten(&kzz),
             beta: 0.5 * of.rows as f64 * d / beta
                 - 0.5 * of.yy
-                - 0.5 * d * (of.psi0 - self.a.trace() + self.b_inverse.dot(&self.a))
+                - 0.5 * d * (of.psi0 - of.a.trace() + self.b_inverse.dot(of.a))
                 + beta * vbv
                 - 0.5 * beta * beta * vav,
         }
@@ -127,6 +125,7 @@ impl Collapsed {
 
     /// C = I − B⁻¹, of the predictive variance k∗∗ − k∗ L⁻ᵀCL⁻¹ k∗ᵀ.
     pub fn c(&self) -> Mat {
-        Mat::from_fn(self.a.rows(), self.a.rows(), |i, j| f64::from(i == j) - self.b_inverse[(i, j)])
+        let m = self.b_inverse.rows();
+        Mat::from_fn(m, m, |i, j| f64::from(i == j) - self.b_inverse[(i, j)])
     }
 }

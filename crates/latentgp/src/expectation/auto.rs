@@ -3,6 +3,7 @@
 use super::{Analytic, Cost, Expectation, GaussHermite, Gaussians, Psi, PsiGrad, QuasiMonteCarlo, Unscented};
 use crate::error::Result;
 use crate::kernel::Kernel;
+use crate::linalg::Cholesky;
 use crate::mat::Mat;
 
 /// [`Analytic`] where the kernel has a closed form, [`Unscented`] elsewhere.
@@ -22,6 +23,9 @@ impl Auto {
 impl Expectation for Auto {
     fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi> {
         Auto::choice(kernel).psi(kernel, q, z)
+    }
+    fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
+        Auto::choice(kernel).psi_whitened(kernel, q, z, l)
     }
     fn psi_adjoint(
         &self,

@@ -40,6 +40,7 @@ pub use unscented::{MinimalSkew, ScaledUnscented, Unscented};
 
 use crate::error::{Error, Result};
 use crate::kernel::{self, Kernel};
+use crate::linalg::Cholesky;
 use crate::mat::Mat;
 use std::fmt;
 
@@ -134,6 +135,16 @@ pub struct Cost {
 pub trait Expectation: CloneExpectation + Send + Sync {
     /// Ψ0, Ψ1, Ψ2.
     fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi>;
+
+    /// The same with L⁻¹Ψ2L⁻ᵀ in the place of Ψ2, for the factor L of Kzz.
+    ///
+    /// Rules whiten the kernel's blocks before they are squared: where Kzz is ill-conditioned that loses
+    /// half as many digits as whitening Ψ2 does.
+    fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
+        let mut psi = self.psi(kernel, q, z)?;
+        psi.psi2 = l.whiten(&psi.psi2);
+        Ok(psi)
+    }
 
     /// Adds the gradient of bar.psi0·Ψ0 + Σ bar.psi1 ∘ Ψ1 + Σ bar.psi2 ∘ Ψ2.
     fn psi_adjoint(

@@ -14,7 +14,7 @@ use super::{Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
 use crate::blocks::part_rows;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelGrad};
-use crate::linalg;
+use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
 use crate::param;
 use rayon::prelude::*;
@@ -82,6 +82,8 @@ struct Plan<'a, R: Rule> {
     z: &'a Mat,
     weights: Vec<f64>,
     shared: Option<Mat>,
+    /// Where given, Ψ2 is whitened by this factor of Kzz.
+    whiten: Option<&'a Cholesky>,
 }
 
 /// One tile: `rows` points times `count` nodes, node by node.
@@ -104,6 +106,7 @@ impl<'a, R: Rule> Plan<'a, R> {
             z,
             weights: rule.weights(q.dim()),
             shared: (!per_point).then(|| rule.nodes(q.dim())),
+            whiten: None,
         })
     }
 
@@ -157,6 +160,17 @@ impl<'a, R: Rule> Plan<'a, R> {
         (k, weighted)
     }
 
+    /// Adds the lower triangle of Σ w k kᵀ, or of Σ w L⁻¹k (L⁻¹k)ᵀ.
+    fn add_square(&self, mut k: Mat, mut weighted: Mat, weights: &[f64], psi2: &mut Mat) {
+        if let Some(l) = self.whiten {
+            l.solve_rows(&mut k);
+            for (i, w) in weights.iter().enumerate() {
+                weighted.row_mut(i).iter_mut().zip(k.row(i)).for_each(|(a, b)| *a = w * b);
+            }
+        }
+        linalg::add_atb_lower(&k, &weighted, psi2);
+    }
+
     /// Ψ0 and the lower triangle of Ψ2 of the points `from..to`; adds their rows of Ψ1.
     fn forward(&self, from: usize, to: usize, psi1: &mut [f64]) -> (f64, Mat) {
         let m = self.z.rows();
@@ -169,8 +183,8 @@ impl<'a, R: Rule> Plan<'a, R> {
                 let row = &mut psi1[n * m..(n + 1) * m];
                 row.iter_mut().zip(weighted.row(i)).for_each(|(a, b)| *a += b);
             }
-            linalg::add_atb_lower(&k, &weighted, &mut psi2);
-            diag.resize(k.rows(), 0.0);
+            self.add_square(k, weighted, &tile.weights, &mut psi2);
+            diag.resize(tile.x.rows(), 0.0);
             self.kernel.diag(&tile.x, &mut diag);
             psi0 += diag.iter().zip(&tile.weights).map(|(d, w)| d * w).sum::<f64>();
         });
@@ -219,13 +233,12 @@ impl<'a, R: Rule> Plan<'a, R> {
     }
 }
 
-impl<R: Rule> Expectation for R {
-    fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi> {
-        let plan = Plan::new(self, kernel, q, z)?;
-        let (n, m) = (q.n(), z.rows());
+impl<R: Rule> Plan<'_, R> {
+    fn psi(&self) -> Psi {
+        let (n, m) = (self.q.n(), self.z.rows());
         let mut psi = Psi::zeros(n, m);
         if n == 0 || m == 0 {
-            return Ok(psi);
+            return psi;
         }
         let rows = part_rows(n);
         let parts: Vec<(f64, Mat)> = psi
@@ -233,14 +246,24 @@ impl<R: Rule> Expectation for R {
             .as_mut_slice()
             .par_chunks_mut(rows * m)
             .enumerate()
-            .map(|(i, psi1)| plan.forward(i * rows, (i * rows + rows).min(n), psi1))
+            .map(|(i, psi1)| self.forward(i * rows, (i * rows + rows).min(n), psi1))
             .collect();
         for (psi0, psi2) in &parts {
             psi.psi0 += psi0;
             psi.psi2.add_scaled(1.0, psi2);
         }
         linalg::mirror_lower(&mut psi.psi2);
-        Ok(psi)
+        psi
+    }
+}
+
+impl<R: Rule> Expectation for R {
+    fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi> {
+        Ok(Plan::new(self, kernel, q, z)?.psi())
+    }
+
+    fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
+        Ok(Plan { whiten: Some(l), ..Plan::new(self, kernel, q, z)? }.psi())
     }
 
     fn psi_adjoint(

@@ -24,6 +24,7 @@ pub(crate) fn call(name: &str, options: &[String], params: &[(&str, &Param, Tran
             t if t == *default => {}
             Transform::Interval { lo, hi } => bounds.push(format!("{name}=[{lo:?}, {hi:?}]")),
             Transform::Softplus { lo } => transforms.push(format!("{name}=softplus({lo:?})")),
+            Transform::Above { lo } => transforms.push(format!("{name}=above({lo:?})")),
             Transform::Exp => transforms.push(format!("{name}=exp")),
             Transform::Identity => transforms.push(format!("{name}=identity")),
         }

@@ -5,7 +5,7 @@
 //! ```text
 //! fix=[variance]                        parameters that the fit leaves alone
 //! bounds=[lengthscale=[0.1, 10]]        strictly between the two
-//! transform=[variance=softplus(1e-6)]   or exp, identity
+//! transform=[variance=softplus(1e-6)]   or exp, identity, above(1e-6)
 //! prior=[lengthscale=gamma(2, 1)]       or log_normal(mean, std), normal(mean, std)
 //! dims=[0, 2]                           the input columns it sees; also (a + b)(dims=[0, 2])
 //! ```
@@ -149,6 +149,7 @@ mod tests {
             "mlp(hidden=[30,60], base=rbf)",
             "mlp(hidden=[3], base=(rbf + white) * linear(dims=[1]), bias=unit, seed=3)",
             "rbf(bounds=[lengthscale=[0.1, 10]], transform=[variance=softplus(1e-6)])",
+            "rbf(transform=[variance=above(1e-6)])",
             "rbf(prior=[lengthscale=gamma(2, 1), variance=log_normal(0, 1)]) + white",
             "(rbf + linear)(dims=[2, 0]) * ((linear)(dims=[0, 1]))(dims=[1, 2])",
         ] {
@@ -222,7 +223,10 @@ mod tests {
             ("rbf(bounds=[lengthscale=[10, 2]])", "lengthscale=[lower, upper] with lower < upper"),
             ("rbf(bounds=[variance=[-1, 2]])", "bounds of at least 0, found -1"),
             ("rbf(bounds=[variance=[0, 2]], transform=[variance=exp])", "bounds or a transform twice"),
-            ("rbf(transform=[variance=log])", "expected exp, identity or softplus(lower), found `log`"),
+            (
+                "rbf(transform=[variance=log])",
+                "expected exp, identity, above(lower) or softplus(lower), found `log`",
+            ),
             ("rbf(prior=[variance=gamma(0, 1)])", "found gamma[0.0, 1.0]"),
             ("rbf(prior=[variance=cauchy(0, 1)])", "found cauchy[0.0, 1.0]"),
             ("spectral_mixture(prior=[frequency=gamma(1, 1)])", "`frequency` may be negative"),

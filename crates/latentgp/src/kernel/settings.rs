@@ -121,7 +121,13 @@ fn transform(kernel: &str, value: &Value) -> Built<Transform> {
         Some(("softplus", args)) if args.len() < 2 => {
             Ok(Transform::Softplus { lo: args.first().copied().unwrap_or(0.0) })
         }
-        _ => Err(wrong(kernel, "transform", "exp, identity or softplus(lower)", value.describe())),
+        Some(("above", args)) if args.len() == 1 => Ok(Transform::Above { lo: args[0] }),
+        _ => Err(wrong(
+            kernel,
+            "transform",
+            "exp, identity, above(lower) or softplus(lower)",
+            value.describe(),
+        )),
     }
 }
 
@@ -174,7 +180,7 @@ fn range(transform: Transform) -> (f64, f64) {
     match transform {
         Transform::Identity => (f64::NEG_INFINITY, f64::INFINITY),
         Transform::Exp => (0.0, f64::INFINITY),
-        Transform::Softplus { lo } => (lo, f64::INFINITY),
+        Transform::Above { lo } | Transform::Softplus { lo } => (lo, f64::INFINITY),
         Transform::Interval { lo, hi } => (lo, hi),
     }
 }

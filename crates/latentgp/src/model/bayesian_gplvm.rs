@@ -60,7 +60,11 @@ pub struct BayesianGplvm {
     pub scaling: Scaling,
 }
 
-/// Ψ of all rows: Ψ1 whole, Ψ0 and Ψ2 of each group.
+/// Above this estimate of the rounding error that ill-conditioning brings into the bound of one cell,
+/// Ψ2 is whitened block by block.
+const ROUNDING: f64 = 1e-10;
+
+/// Ψ of all rows: Ψ1 whole, Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group.
 struct GroupPsi {
     psi1: Mat,
     each: Vec<(f64, Mat)>,
@@ -134,16 +138,26 @@ impl BayesianGplvm {
         Ok(self.kzz()?.jitter())
     }
 
-    fn group_psi(&self, q: &Gaussians) -> Result<GroupPsi> {
+    fn group_psi(&self, q: &Gaussians, kzz: &Cholesky) -> Result<GroupPsi> {
         let (z, m) = (&self.z.value, self.z.value.rows());
+        let size = (0..m).map(|i| kzz.l().row(i).iter().map(|v| v * v).sum::<f64>()).sum::<f64>() / m as f64;
+        let careful = f64::EPSILON * kzz.condition() * size / self.noise.get() > ROUNDING;
+        let psi_of = |q: &Gaussians| -> Result<Psi> {
+            if careful {
+                return self.expectation.psi_whitened(&*self.kernel, q, z, kzz);
+            }
+            let mut psi = self.expectation.psi(&*self.kernel, q, z)?;
+            psi.psi2 = kzz.whiten(&psi.psi2);
+            Ok(psi)
+        };
         if self.outputs.is_complete() {
-            let psi = self.expectation.psi(&*self.kernel, q, z)?;
+            let psi = psi_of(q)?;
             return Ok(GroupPsi { psi1: psi.psi1, each: vec![(psi.psi0, psi.psi2)] });
         }
         let mut psi1 = Mat::zeros(q.n(), m);
         let mut each = vec![(0.0, Mat::zeros(m, m)); self.outputs.groups.len()];
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
-            let psi = self.expectation.psi(&*self.kernel, &q.select_rows(&pattern.rows), z)?;
+            let psi = psi_of(&q.select_rows(&pattern.rows))?;
             for (i, &n) in pattern.rows.iter().enumerate() {
                 psi1.row_mut(n).copy_from_slice(psi.psi1.row(i));
             }
@@ -172,7 +186,7 @@ impl BayesianGplvm {
                 yy: group.yy,
                 p: &own,
                 psi0: psi.each[g].0,
-                psi2: &psi.each[g].1,
+                a: &psi.each[g].1,
                 kzz,
                 beta: 1.0 / self.noise.get(),
                 jitter: self.jitter.b,
@@ -226,15 +240,18 @@ impl Parameterized for BayesianGplvm {
 
 impl Model for BayesianGplvm {
     fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
+        Ok(self.varying_evidence(grad)? + self.constant())
+    }
+
+    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         let (n, _, q, m) = self.sizes();
         let latent = self.latent();
         let kzz = self.kzz()?;
-        let mut psi = self.group_psi(&latent)?;
+        let mut psi = self.group_psi(&latent, &kzz)?;
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.filled);
-        let jacobian = self.scaling.log_jacobian(&self.outputs.observed());
         let Some(grad) = grad else {
             let values = self.collapse(&psi, &p, &kzz, |_, c| c.value)?;
-            return Ok(values.iter().sum::<f64>() + jacobian - self.kl(None));
+            return Ok(values.iter().sum::<f64>() - self.kl(None));
         };
         grad.fill(0.0);
         let bars = self.collapse(&psi, &p, &kzz, |of, c| {
@@ -252,7 +269,7 @@ impl Model for BayesianGplvm {
         // Through P = Ψ1ᵀY: Ψ̄1 = Y P̄ᵀ, P̄ = βα.
         let mut alpha = Mat::zeros(m, self.outputs.filled.cols());
         let mut kzz_bar = Mat::zeros(m, m);
-        let (mut value, mut beta_bar) = (jacobian, 0.0);
+        let (mut value, mut beta_bar) = (0.0, 0.0);
         for (group, (f, own, bar)) in self.outputs.groups.iter().zip(&bars) {
             value += f;
             beta_bar += bar.beta;
@@ -287,9 +304,14 @@ impl Model for BayesianGplvm {
         Ok(value)
     }
 
+    /// The Jacobian of the scaling.
+    fn constant(&self) -> f64 {
+        self.scaling.log_jacobian(&self.outputs.observed())
+    }
+
     fn posterior(&self) -> Result<Posterior> {
         let kzz = self.kzz()?;
-        let psi = self.group_psi(&self.latent())?;
+        let psi = self.group_psi(&self.latent(), &kzz)?;
         // Wide data are trained on a root of YYᵀ; predictions need Y itself.
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.zero_filled());
         let parts = self.collapse(&psi, &p, &kzz, |_, c| (c.c(), c.alpha))?;

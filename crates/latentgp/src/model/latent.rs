@@ -3,7 +3,7 @@
 //! With q(u) as the training left it, the bound of a new row y∗ is a function of q(x∗) = N(μ, diag S) alone:
 //!
 //! ```text
-//! F∗ = Σ_d −½ log 2πσ² − β/2·(y_d² − 2 y_d ψ1α_d + α_dᵀΨ2α_d + ψ0 − tr RΨ2) − KL(q(x∗) ‖ p(x∗))
+//! F∗ = Σ_d −½ log 2πσ² − β/2·(y_d² − 2 y_d ψ1α_d + v_dᵀAv_d + ψ0 − tr CA) − KL(q(x∗) ‖ p(x∗))
 //! ```
 //!
 //! over the observed d. It is maximised from several starts: the positions of the training rows that
@@ -68,7 +68,7 @@ impl BayesianGplvm {
     }
 
     fn project_row(&self, posterior: &Posterior, y: &[f64]) -> Result<(Vec<f64>, Vec<f64>, f64)> {
-        let objective = RowBound::new(self, posterior, y);
+        let objective = RowBound::new(posterior, y);
         let (near, exact) = self.nearest_rows(y);
         if let Some(n) = exact {
             let (mean, var) = (self.mean.value.row(n).to_vec(), self.var.value.row(n).to_vec());
@@ -122,35 +122,38 @@ fn one(mean: &[f64], var: &[f64]) -> Gaussians {
 
 /// F∗ of one row, with what does not depend on q(x∗) worked out.
 struct RowBound<'a> {
-    model: &'a BayesianGplvm,
     posterior: &'a Posterior,
     observed: usize,
     /// Σ_d −½ log 2πσ² − β/2·y_d², and the Jacobian of the scaling.
     constant: f64,
     /// Ψ̄0, Ψ̄1, Ψ̄2.
     bar: Psi,
+    /// Ā, of which Ψ̄2 = L⁻ᵀĀL⁻¹.
+    a_bar: Mat,
 }
 
 impl<'a> RowBound<'a> {
-    fn new(model: &'a BayesianGplvm, posterior: &'a Posterior, y: &[f64]) -> Self {
+    fn new(posterior: &'a Posterior, y: &[f64]) -> Self {
         let m = posterior.z.rows();
         let beta = 1.0 / posterior.noise;
         let mut bar = Psi::zeros(1, m);
+        let mut a_bar = Mat::zeros(m, m);
         let (mut constant, mut observed) = (0.0, 0);
         for f in &posterior.factors {
             let seen: Vec<usize> = (0..f.columns.len()).filter(|j| !y[f.columns[*j]].is_nan()).collect();
-            let alpha = f.alpha.select_cols(&seen);
+            let (alpha, v) = (f.alpha.select_cols(&seen), f.v().select_cols(&seen));
             let values = Mat::from_fn(1, seen.len(), |_, j| y[f.columns[seen[j]]]);
             linalg::gemm(beta, &values, linalg::Op::N, &alpha, linalg::Op::T, &mut bar.psi1);
-            linalg::gemm(-0.5 * beta, &alpha, linalg::Op::N, &alpha, linalg::Op::T, &mut bar.psi2);
-            bar.psi2.add_scaled(0.5 * beta * seen.len() as f64, f.r());
+            linalg::gemm(-0.5 * beta, &v, linalg::Op::N, &v, linalg::Op::T, &mut a_bar);
+            a_bar.add_scaled(0.5 * beta * seen.len() as f64, &f.c);
             bar.psi0 -= 0.5 * beta * seen.len() as f64;
             constant += 0.5 * seen.len() as f64 * (beta / std::f64::consts::TAU).ln()
                 - 0.5 * beta * values.dot(&values);
             constant -= seen.iter().map(|&j| posterior.scaling.scale[f.columns[j]].ln()).sum::<f64>();
             observed += seen.len();
         }
-        RowBound { model, posterior, observed, constant, bar }
+        bar.psi2 = posterior.l.unwhiten(&a_bar);
+        RowBound { posterior, observed, constant, bar, a_bar }
     }
 
     /// F∗ at q; sets its gradients in mean and variance.
@@ -159,11 +162,11 @@ impl<'a> RowBound<'a> {
         let expectation: &dyn Expectation = &*self.posterior.expectation;
         let (mean, var) = (q.mean.row(0), q.var.row(0));
         let kl: f64 = mean.iter().zip(var).map(|(m, s)| 0.5 * (m * m + s - s.ln() - 1.0)).sum();
-        let psi = expectation.psi(kernel, q, z)?;
+        let psi = expectation.psi_whitened(kernel, q, z, &self.posterior.l)?;
         let value = self.constant
             + self.bar.psi0 * psi.psi0
             + self.bar.psi1.dot(&psi.psi1)
-            + self.bar.psi2.dot(&psi.psi2)
+            + self.a_bar.dot(&psi.psi2)
             - kl;
         if let Some((mean_bar, var_bar)) = grad {
             let mut theta = vec![0.0; param::count(kernel)];
@@ -197,7 +200,6 @@ impl<'a> RowBound<'a> {
         let optimizer = Lbfgs { max_iterations: 300, value_tolerance: 1e-12, ..Lbfgs::default() };
         let report = optimizer.minimize(&mut u, &mut objective, &mut quiet)?;
         let at = split(&u);
-        let _ = self.model;
         Ok((at.mean.into_vec(), at.var.into_vec(), -report.value))
     }
 }

@@ -7,6 +7,7 @@ mod outputs;
 mod pca;
 mod run;
 mod training;
+mod using;
 
 pub use bayesian_gplvm::{BayesianGplvm, Jitter};
 pub use certificate::Certificate;
@@ -14,9 +15,10 @@ pub use latent::Latent;
 pub use outputs::Outputs;
 pub use run::{Place, Run, Stage};
 pub use training::{Fit, OnProgress, Progress, Training};
+pub use using::Imputed;
 
 use crate::error::Result;
-use crate::optim::{Optimizer, Report, Watch};
+use crate::optim::{Optimizer, Report, Step, Watch};
 use crate::param::{self, Parameterized};
 use crate::posterior::Posterior;
 
@@ -24,6 +26,17 @@ use crate::posterior::Posterior;
 pub trait Model: Parameterized {
     /// F, for the data as given; adds nothing but *sets* `grad` to ∂F/∂θ in the order of `params()`.
     fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64>;
+
+    /// The part of F that no parameter changes. Optimisers do not see it, so that their steps and their
+    /// stopping do not depend on the units of the data.
+    fn constant(&self) -> f64 {
+        0.0
+    }
+
+    /// F without its constant, to the last bit.
+    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
+        Ok(self.log_evidence(grad)? - self.constant())
+    }
 
     /// What predictions are made from.
     fn posterior(&self) -> Result<Posterior>;
@@ -37,16 +50,18 @@ pub fn fit<M: Model + ?Sized>(model: &mut M, how: &dyn Optimizer, watch: &mut Wa
     let mut u = param::flatten(model);
     let mut grad = vec![0.0; param::count(model)];
     let mut step = 0;
+    let constant = model.constant();
     let mut objective = |u: &[f64], out: &mut [f64]| -> Result<f64> {
         step += 1;
         negative_evidence(model, step - 1, u, &mut grad, out)
     };
-    let report = how.minimize(&mut u, &mut objective, watch);
+    let mut with_constant = |step: &Step<'_>| watch(&Step { value: step.value - constant, ..*step });
+    let report = how.minimize(&mut u, &mut objective, &mut with_constant);
     param::unflatten(model, &u);
-    report
+    report.map(|r| Report { value: r.value - constant, ..r })
 }
 
-/// −F − Σ log p(θ) at u and its gradient in u; `grad` is room for that in θ.
+/// −F − Σ log p(θ) at u, less the [`constant`](Model::constant), and its gradient in u; `grad` is room for that in θ.
 fn negative_evidence<M: Model + ?Sized>(
     model: &mut M,
     step: u64,
@@ -56,7 +71,7 @@ fn negative_evidence<M: Model + ?Sized>(
 ) -> Result<f64> {
     param::unflatten(model, u);
     model.renew(step);
-    let value = model.log_evidence(Some(grad))? + param::log_prior(model, Some(grad));
+    let value = model.varying_evidence(Some(grad))? + param::log_prior(model, Some(grad));
     param::chain(model, grad, out);
     out.iter_mut().for_each(|g| *g = -*g);
     Ok(-value)

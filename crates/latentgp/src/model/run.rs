@@ -173,6 +173,7 @@ impl Run {
         if self.stopped.is_some() {
             return Ok(false);
         }
+        let constant = model.constant();
         let how = Method::of(&*model.expectation, limit);
         let mut grad = vec![0.0; param::count(model)];
         // Fresh draws follow from the number of evaluations before them.
@@ -189,7 +190,7 @@ impl Run {
             self.stopped = how.step(&mut self.place, &mut objective)?;
             self.draw = self.place.counts().1.saturating_sub(1) as u64;
             if self.place.counts().0 > before {
-                self.trace.push(-self.place.value());
+                self.trace.push(-(self.place.value() - constant));
                 if watch(self).is_break() {
                     return Ok(true);
                 }

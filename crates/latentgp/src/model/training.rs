@@ -14,11 +14,15 @@ use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::optim::StopReason;
+use crate::param::Transform;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
+
+/// σ² stays above this part of the variance of the scaled data.
+const NOISE_FLOOR: f64 = 1e-6;
 
 /// How a Bayesian GPLVM is made and fitted.
 #[derive(Clone)]
@@ -54,7 +58,7 @@ impl Default for Training {
             inducing: 20,
             expectation: Box::new(expectation::Auto),
             scale: Scale::Standardize,
-            noise: 0.01,
+            noise: 0.05,
             variance: 0.1,
             hold: 50,
             max_iterations: 1000,
@@ -176,10 +180,16 @@ impl Training {
         let z = spread_out(&mean, self.inducing.min(y.rows()), &mut rng);
         let q = Gaussians::new(mean, Mat::filled(y.rows(), self.latent_dim, self.variance))?;
         let outputs = Outputs::new(scaled);
-        let noise = self.noise * variance_of(&outputs).max(1e-6);
+        let size = match variance_of(&outputs) {
+            size if size > 0.0 => size,
+            _ => 1.0,
+        };
+        let noise = (self.noise * size).max(2.0 * NOISE_FLOOR * size);
         let mut model =
             BayesianGplvm::new(outputs, scaling, kernel.boxed(), self.expectation.clone(), q, z, noise)?;
         model.jitter = self.jitter;
+        // Data without noise would drive σ² to 0, where rounding decides what the bound is.
+        model.noise.transform = Transform::Above { lo: NOISE_FLOOR * size };
         Ok(model)
     }
 
@@ -269,16 +279,14 @@ fn variance_of(outputs: &Outputs) -> f64 {
 fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
     let mut x = pca::scores(y, q)?;
     let n = y.rows();
-    let whiten = std::env::var("LG_WHITEN").map(|v| v == "1").unwrap_or(true);
     let std = |x: &Mat, k: usize| ((0..n).map(|i| x[(i, k)].powi(2)).sum::<f64>() / n as f64).sqrt();
     let first = std(&x, 0);
     for k in 0..q {
         let own = std(&x, k);
-        let by = if whiten { own } else { first };
         let empty = own <= 1e-9 * first.max(f64::MIN_POSITIVE);
         for i in 0..n {
             let noise: f64 = StandardNormal.sample(rng);
-            x[(i, k)] = if empty { 0.1 * noise } else { x[(i, k)] / by };
+            x[(i, k)] = if empty { 0.1 * noise } else { x[(i, k)] / own };
             if restart > 0 && !empty {
                 x[(i, k)] += 0.3 * noise;
             }

@@ -8,7 +8,7 @@
 use super::{Pair, Slopes};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::vmath::{Vectorized, exp, fma, vectorize};
+use crate::vmath::{Vectorized, exp, exp_m1, fma, vectorize};
 use std::ops::Range;
 
 const LANES: usize = 8;
@@ -56,6 +56,74 @@ pub(super) fn pull(
             var_bar: &mut var_bar[at],
             slopes,
         });
+    }
+}
+
+/// Adds the lower triangle of Σ_n E[k kᵀ] − ψ1ψ1ᵀ of one Gaussian term, given its rows of Ψ1.
+///
+/// E[k_m k_m'] = ψ1_m ψ1_m' exp(δ), with D₁ = 1/(1 + aS), D₂ = 1/(1 + 2aS) and
+/// δ = Σ_q ½ ln(1 + a²S²D₂) − ½ a³S²D₁D₂ (δ_m² + δ_m'²) + a²S D₂ δ_m δ_m'.
+pub(super) fn covariances(
+    pair: &Pair<'_>,
+    q: &Gaussians,
+    z: &Mat,
+    points: Range<usize>,
+    psi1: &[f64],
+    out: &mut Mat,
+) {
+    let m = pair.rows;
+    for (i, n) in points.enumerate() {
+        let (mean, var) = (q.mean.row(n), q.var.row(n));
+        vectorize(Covariance { a: &pair.t.precision, mean, var, z, psi1: &psi1[i * m..(i + 1) * m], out });
+    }
+}
+
+struct Covariance<'t> {
+    a: &'t [f64],
+    mean: &'t [f64],
+    var: &'t [f64],
+    z: &'t Mat,
+    psi1: &'t [f64],
+    out: &'t mut Mat,
+}
+
+impl Vectorized for Covariance<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let (m, dim) = (self.psi1.len(), self.mean.len());
+        let mut constant = 0.0;
+        let (mut side, mut weight) = (vec![0.0; m], vec![0.0; dim]);
+        let mut delta = vec![0.0; dim * m];
+        for q in 0..dim {
+            let (a, s) = (self.a[q], self.var[q]);
+            let (first, second) = (1.0 / (1.0 + a * s), 1.0 / (1.0 + 2.0 * a * s));
+            constant += 0.5 * (a * a * s * s * second).ln_1p();
+            weight[q] = a * a * s * second;
+            for j in 0..m {
+                let d = self.z[(j, q)] - self.mean[q];
+                delta[q * m + j] = d;
+                side[j] -= 0.5 * a * weight[q] * s * first * d * d;
+            }
+        }
+        let mut line = vec![0.0; m];
+        for i in 0..m {
+            let line = &mut line[..=i];
+            for (line, side_j) in line.iter_mut().zip(&side) {
+                *line = constant + side[i] + side_j;
+            }
+            for q in 0..dim {
+                let w = weight[q] * delta[q * m + i];
+                for (line, d) in line.iter_mut().zip(&delta[q * m..]) {
+                    *line = fma::<FMA>(w, *d, *line);
+                }
+            }
+            let own = self.psi1[i];
+            let out = &mut self.out.row_mut(i)[..=i];
+            for ((out, line), other) in out.iter_mut().zip(line).zip(self.psi1) {
+                *out += own * other * exp_m1::<FMA>(*line);
+            }
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use super::{Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
 use crate::blocks::part_rows;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Term};
-use crate::linalg;
+use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
 use crate::param;
 use rayon::prelude::*;
@@ -380,6 +380,51 @@ impl Expectation for Analytic {
             psi.psi2.add_scaled(1.0, psi2);
         }
         linalg::mirror_lower(&mut psi.psi2);
+        Ok(psi)
+    }
+
+    /// For a single Gaussian term, Ψ2 = Σ_n ψ1ψ1ᵀ + cov, with the covariance from an exp(δ) − 1 that loses
+    /// nothing where q(x) is narrow: the large first part is whitened before it is squared.
+    fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
+        let plan = Plan::new(kernel, q, z)?;
+        let all: Vec<&Factor> = plan.correlated().collect();
+        let single = all.len() == 1 && all[0].term.powers.is_empty();
+        if !single || q.n() == 0 {
+            let mut psi = self.psi(kernel, q, z)?;
+            psi.psi2 = l.whiten(&psi.psi2);
+            return Ok(psi);
+        }
+        let (n, m) = (q.n(), z.rows());
+        let mut psi = Psi::zeros(n, m);
+        let rows = part_rows(n);
+        let part = |(i, psi1): (usize, &mut [f64])| {
+            let points = i * rows..(i * rows + rows).min(n);
+            let pair = Pair::new(&plan.unit, all[0], m, false);
+            gauss::each(&pair, q, z, points.clone(), &mut |n, values| {
+                let row = &mut psi1[(n - i * rows) * m..(n - i * rows + 1) * m];
+                row.iter_mut().zip(values).for_each(|(out, v)| *out = pair.scale() * v);
+            });
+            let mut covariance = Mat::zeros(m, m);
+            let pair = Pair::new(all[0], all[0], m, true);
+            gauss::covariances(&pair, q, z, points.clone(), psi1, &mut covariance);
+            let mut white = Mat::from_vec(points.len(), m, psi1.to_vec()).expect("rows × m numbers");
+            l.solve_rows(&mut white);
+            let mut square = Mat::zeros(m, m);
+            linalg::add_ata(1.0, &white, &mut square);
+            let psi0 = points.map(|n| plan.psi0(n, None)).sum::<f64>();
+            (psi0, covariance, square)
+        };
+        let parts: Vec<(f64, Mat, Mat)> =
+            psi.psi1.as_mut_slice().par_chunks_mut(rows * m).enumerate().map(part).collect();
+        let mut covariance = Mat::zeros(m, m);
+        for (psi0, cov, square) in &parts {
+            psi.psi0 += psi0;
+            covariance.add_scaled(1.0, cov);
+            psi.psi2.add_scaled(1.0, square);
+        }
+        linalg::mirror_lower(&mut covariance);
+        linalg::mirror_lower(&mut psi.psi2);
+        psi.psi2.add_scaled(1.0, &l.whiten(&covariance));
         Ok(psi)
     }
 

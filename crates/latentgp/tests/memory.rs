@@ -1,0 +1,82 @@
+//! Ψ-statistics and their adjoints take O(NM + M²) memory, and no more than they say.
+
+use latentgp::Mat;
+use latentgp::expectation::{
+    Analytic, Cubature5, Expectation, GaussHermite, Gaussians, MonteCarlo, PsiGrad, QuasiMonteCarlo,
+    Unscented,
+};
+use latentgp::kernel::{Kernel, Linear, Matern32, Rbf};
+use latentgp::param;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+struct Counting;
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged; only sizes are counted beside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        PEAK.fetch_max(NOW.fetch_add(layout.size(), SeqCst) + layout.size(), SeqCst);
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), SeqCst);
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn peak(work: impl FnOnce()) -> f64 {
+    let before = NOW.load(SeqCst);
+    PEAK.store(before, SeqCst);
+    work();
+    (PEAK.load(SeqCst) - before) as f64
+}
+
+#[test]
+fn memory_grows_as_nm_plus_m_squared() {
+    // One thread, as the matrix product keeps a buffer of its own on every thread that runs it.
+    rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(measure);
+}
+
+fn measure() {
+    const Q: usize = 3;
+    let rules: [&dyn Expectation; 6] = [
+        &Analytic,
+        &Unscented,
+        &GaussHermite::new(3),
+        &Cubature5,
+        &MonteCarlo::new(50, 0),
+        &QuasiMonteCarlo::new(64, 0),
+    ];
+    let closed = Rbf::new(Q) + Linear::new(Q);
+    let open = Matern32::new(Q) + Linear::new(Q);
+    for rule in rules {
+        let kernel: &dyn Kernel = if rule.to_string() == "analytic" { &closed } else { &open };
+        for (n, m) in [(500, 16), (4000, 16), (4000, 64)] {
+            let mean = Mat::from_fn(n, Q, |i, j| ((i * Q + j) as f64).sin());
+            let q = Gaussians::new(mean, Mat::filled(n, Q, 0.1)).unwrap();
+            let z = Mat::from_fn(m, Q, |i, j| ((i * Q + j) as f64).cos());
+            // The first call also pays for that buffer.
+            let mut psi = rule.psi(kernel, &q, &z).unwrap();
+            let forward = peak(|| psi = rule.psi(kernel, &q, &z).unwrap());
+            let mut theta = vec![0.0; param::count(kernel)];
+            let mut grads = [Mat::zeros(m, Q), Mat::zeros(n, Q), Mat::zeros(n, Q)];
+            let backward = peak(|| {
+                let [z_bar, mean, var] = &mut grads;
+                let grad = PsiGrad { theta: &mut theta, z: z_bar, mean, var };
+                rule.psi_adjoint(kernel, &q, &z, &psi, grad).unwrap();
+            });
+            let said = rule.cost(n, Q, m).bytes;
+            println!(
+                "{rule:<36} N {n:>5} M {m:>3}: forward {forward:>9} backward {backward:>9} said {said:>9} bytes"
+            );
+            assert!(forward < said && backward < said, "{rule} at N = {n}, M = {m}");
+            let cube = 8.0 * (n * m * m) as f64;
+            assert!(m < 64 || (forward < 0.15 * cube && backward < 0.15 * cube), "{rule}: an N×M×M array?");
+        }
+    }
+}
