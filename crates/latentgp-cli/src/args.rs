@@ -2,7 +2,9 @@
 
 use crate::command::{completions, dataset, demo, impute, inspect, plot, reconstruct, report, transform};
 use crate::fit;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use latentgp::data::nearest;
 use std::num::NonZeroUsize;
 
 const TEMPLATE: &str = "\
@@ -93,8 +95,23 @@ pub fn command() -> clap::Command {
 
 /// The arguments of this process; wrong usage ends it with code 2.
 pub fn read() -> Cli {
-    let matches = command().get_matches();
+    let matches = command().try_get_matches().unwrap_or_else(|e| suggested(e).exit());
     Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit())
+}
+
+/// Adds the nearest command where the parser sees none: it does not know that `fti` is `fit`.
+fn suggested(mut e: clap::Error) -> clap::Error {
+    if let (Some(ContextValue::String(typed)), None) =
+        (e.get(ContextKind::InvalidSubcommand), e.get(ContextKind::SuggestedSubcommand))
+    {
+        let command = command();
+        let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        if let Some(near) = nearest(typed, &names) {
+            let near = ContextValue::Strings(vec![near.to_string()]);
+            e.insert(ContextKind::SuggestedSubcommand, near);
+        }
+    }
+    e
 }
 
 #[cfg(test)]
