@@ -30,6 +30,15 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// Text as HTML, what is between backticks as code.
+fn prose(text: &str) -> String {
+    let part = |(k, part): (usize, &str)| match k % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    };
+    text.split('`').enumerate().map(part).collect()
+}
+
 /// The page.
 pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
     let trained = &ready.trained;
@@ -46,7 +55,10 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
     ));
     let mut facts = vec![
         (short(report.bound), "bound of the log evidence".to_string()),
-        (report.iterations.to_string(), summary::ending(trained)),
+        (
+            report.iterations.to_string(),
+            format!("iterations, {:.1} s: {}", report.seconds, report.stop_reason),
+        ),
         (short(trained.model.noise.get()), "noise variance of the scaled data".to_string()),
     ];
     if let Some(accuracy) = ready.accuracy()? {
@@ -64,7 +76,7 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
         .collect();
     put(format!("<section class=\"facts\">{}</section>", facts.join("")));
     for warning in summary::warnings(trained) {
-        put(format!("<p class=\"warning\">{}</p>", escape(&warning)));
+        put(format!("<p class=\"warning\">{}</p>", prose(&warning)));
     }
     put(format!(
         "<h2>Latent map</h2><figure>{}<figcaption>Each mark is a row at its posterior mean, each ellipse one \
@@ -91,7 +103,7 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
             figure::trace(&report.trace)?.svg()
         ));
     }
-    put(format!("<h2>How good the approximation is</h2><p>{}.</p>", escape(&summary::certificate(trained))));
+    put(format!("<h2>How good the approximation is</h2><p>{}.</p>", prose(&summary::certificate(trained))));
     put(columns(ready)?);
     put(parameters(ready));
     put(format!(
@@ -171,4 +183,15 @@ fn parameters(ready: &Ready) -> String {
 pub fn bound_holds(ready: &Ready) -> bool {
     let told = ready.trained.report.bound;
     ready.trained.model.log_evidence(None).is_ok_and(|now| (now - told).abs() <= 1e-6 * told.abs().max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped_and_backticks_are_code() {
+        assert_eq!(prose("a `b<c` & d"), "a <code>b&lt;c</code> &amp; d");
+        assert_eq!(escape("\"x\""), "&quot;x&quot;");
+    }
 }

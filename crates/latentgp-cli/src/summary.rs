@@ -29,11 +29,16 @@ pub fn bar(part: f64) -> String {
     if text.is_empty() { "▏".into() } else { text }
 }
 
+/// `3 rows`, `1 row`.
+pub fn count(n: usize, word: &str) -> String {
+    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+}
+
 /// How the fit ended, in a few words.
 pub fn ending(trained: &Trained) -> String {
     let report = &trained.report;
     let state = if report.converged { "converged".to_string() } else { report.stop_reason.to_string() };
-    format!("{state} after {} iterations, {:.1} s", report.iterations, report.seconds)
+    format!("{state} after {}, {:.1} s", count(report.iterations, "iteration"), report.seconds)
 }
 
 /// What the certificate says, whether that is good or not.
@@ -63,18 +68,20 @@ pub fn text(ready: &Ready) -> Outcome<String> {
     let (n, d, q, m) = trained.model.sizes();
     let missing = trained.model.outputs.y.as_slice().iter().filter(|v| v.is_nan()).count();
     let missing = if missing > 0 { format!(", {missing} cells missing") } else { String::new() };
-    let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     let mut lines = vec![
-        format!("Bayesian GPLVM of {} × {}{missing}", plural(n, "row"), plural(d, "column")),
+        format!("Bayesian GPLVM of {} × {}{missing}", count(n, "row"), count(d, "column")),
         format!(
             "  kernel        {}, expectation {}, {}, {}",
             report.kernel,
             trained.model.expectation,
-            plural(q, "latent dimension"),
-            plural(m, "inducing input")
+            count(q, "latent dimension"),
+            count(m, "inducing input")
         ),
         format!("  bound         {} ({})", short(report.bound), ending(trained)),
-        format!("  noise         {} of the variance of the scaled data", short(trained.model.noise.get())),
+        format!(
+            "  noise         variance {}, in the units of the scaled data",
+            short(trained.model.noise.get())
+        ),
     ];
     let most = ready.relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     for (k, r) in ready.relevance.iter().enumerate() {

@@ -6,6 +6,7 @@ use crate::fit::{Job, Watching, train};
 use crate::trained::Ready;
 use crate::{html, interrupt, out, picture, summary};
 use clap::ValueEnum;
+use latentgp::data::Scale;
 use latentgp::file::{self, Labels};
 use latentgp::model::Training;
 use latentgp::{data, expectation, kernel};
@@ -49,6 +50,7 @@ struct Plan {
     expectation: &'static str,
     latent_dim: usize,
     inducing: usize,
+    scale: Scale,
 }
 
 impl Example {
@@ -63,6 +65,7 @@ impl Example {
                 expectation: "unscented",
                 latent_dim: 5,
                 inducing: 25,
+                scale: Scale::None,
             },
             Example::Iris => Plan {
                 set: "iris",
@@ -72,6 +75,7 @@ impl Example {
                 expectation: "auto",
                 latent_dim: 3,
                 inducing: 20,
+                scale: Scale::Standardize,
             },
             Example::Spiral => Plan {
                 set: "spiral",
@@ -81,6 +85,7 @@ impl Example {
                 expectation: "auto",
                 latent_dim: 4,
                 inducing: 20,
+                scale: Scale::Standardize,
             },
         }
     }
@@ -108,6 +113,8 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
                 latent_dim: plan.latent_dim,
                 inducing: plan.inducing,
                 expectation: expectation::parse(plan.expectation)?,
+                scale: plan.scale,
+                max_iterations: 3000,
                 seed: common.seed(),
                 ..Training::default()
             },
@@ -156,13 +163,13 @@ fn words(ready: &Ready, plan: &Plan, path: &dyn Fn(&str) -> PathBuf) -> Outcome<
         path("html").display(),
         path("lgp").display()
     );
-    text += "\nA long bar is a dimension that the data need; short ones were switched off. ";
+    text += "\nA long bar is a dimension that the data need; short ones were switched off.";
     if ready.trained.labels.is_some() {
         text +=
-            "The 1-NN accuracy tells\nhow often the nearest other row in the picture is of the same class. ";
+            " The 1-NN accuracy tells\nhow often the nearest other row in the picture is of the same class.";
     }
     text += &format!(
-        "\nNext, your own data: latentgp fit DATA.csv --latent-dim {} --kernel {} --out model.lgp",
+        "\n\nNext, your own data: latentgp fit DATA.csv --latent-dim {} --kernel {} --out model.lgp",
         plan.latent_dim, plan.kernel
     );
     Ok(text)

@@ -76,8 +76,10 @@ fn constraint(transform: &latentgp::param::Transform) -> String {
     match transform {
         Transform::Identity => String::new(),
         Transform::Exp => ", positive".into(),
-        Transform::Softplus { lo } | Transform::Above { lo } => format!(", above {lo}"),
-        Transform::Interval { lo, hi } => format!(", between {lo} and {hi}"),
+        Transform::Softplus { lo } | Transform::Above { lo } => format!(", above {}", summary::short(*lo)),
+        Transform::Interval { lo, hi } => {
+            format!(", between {} and {}", summary::short(*lo), summary::short(*hi))
+        }
     }
 }
 

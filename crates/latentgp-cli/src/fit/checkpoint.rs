@@ -3,16 +3,16 @@
 use super::Job;
 use crate::failure::{Failure, Outcome};
 use latentgp::file::{self, Report, Trained, Unfinished};
-use latentgp::model::{Certificate, Run};
+use latentgp::model::{BayesianGplvm, Certificate, Run};
 use latentgp::optim::StopReason;
 use std::path::Path;
 
-/// The best state so far as a model that can be used, and all that is needed to go on.
-pub fn unfinished(job: &Job, runs: Vec<Run>, seconds: f64) -> Outcome<Trained> {
+/// The best state so far, reached from `start`, as a model that can be used, and all that is needed to go on.
+pub fn unfinished(job: &Job, start: &BayesianGplvm, runs: Vec<Run>, seconds: f64) -> Outcome<Trained> {
     let best = runs.iter().max_by(|a, b| bound(a).total_cmp(&bound(b)));
     let (model, trace) = match best {
-        Some(run) => (job.training.model_at(&job.y, &*job.kernel, run)?, run.trace.clone()),
-        None => (job.training.start(&job.y, &*job.kernel, 0)?, Vec::new()),
+        Some(run) => (run.model(start)?, run.trace.clone()),
+        None => (start.clone(), Vec::new()),
     };
     let reached = match best.and_then(Run::bound) {
         Some(bound) => bound,
@@ -56,8 +56,8 @@ fn bound(run: &Run) -> f64 {
 }
 
 /// Writes the state, whole or not at all.
-pub fn write(path: &Path, job: &Job, runs: Vec<Run>, seconds: f64) -> Outcome {
-    file::save(path, &unfinished(job, runs, seconds)?).map_err(Failure::work)
+pub fn write(path: &Path, job: &Job, start: &BayesianGplvm, runs: Vec<Run>, seconds: f64) -> Outcome {
+    file::save(path, &unfinished(job, start, runs, seconds)?).map_err(Failure::work)
 }
 
 /// Removes a checkpoint that the finished model has made superfluous; without a model file it stays.

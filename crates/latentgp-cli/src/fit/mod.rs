@@ -167,9 +167,9 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     if stopped {
         let path = to.expect("an interrupted fit is saved").display();
         return Err(Failure::interrupted(format!(
-            "interrupted after {} iterations at the bound {}; the best state is in {path}, go on with \
+            "interrupted after {} at the bound {}; the best state is in {path}, go on with \
              `latentgp fit --resume {path} --out {path}`",
-            trained.report.iterations,
+            summary::count(trained.report.iterations, "iteration"),
             summary::short(trained.report.bound)
         )));
     }

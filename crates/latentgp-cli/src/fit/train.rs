@@ -6,7 +6,7 @@ use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use latentgp::file::{Report, Trained};
-use latentgp::model::{Fit, Run};
+use latentgp::model::{BayesianGplvm, Fit, Run};
 use latentgp::optim::StopReason;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// How often the main thread looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long the current iteration may take to end after Ctrl-C, before the last state is saved without it.
-const PATIENCE: Duration = Duration::from_millis(600);
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Who watches a fit.
 pub struct Watching {
@@ -41,6 +41,8 @@ struct States {
 
 struct Watcher {
     job: Job,
+    /// The model of the first start: what stored states are put into.
+    start: BayesianGplvm,
     progress: Progress,
     checkpoint: Option<(PathBuf, Duration)>,
     states: Mutex<States>,
@@ -72,7 +74,7 @@ impl Watcher {
     fn write(&self, states: &mut States) {
         let Some((path, _)) = &self.checkpoint else { return };
         let runs = states.stored.iter().flatten().cloned().collect();
-        if let Err(failure) = checkpoint::write(path, &self.job, runs, self.seconds()) {
+        if let Err(failure) = checkpoint::write(path, &self.job, &self.start, runs, self.seconds()) {
             states.failure.get_or_insert(failure);
         }
     }
@@ -92,6 +94,7 @@ pub fn train(job: Job, watching: &Watching) -> Outcome<Trained> {
         runs[run.restart] = Some(run.clone());
     }
     let watcher = Arc::new(Watcher {
+        start: job.training.start(&job.y, &*job.kernel, 0)?,
         progress: Progress::new(watching.quiet, restarts, limit),
         checkpoint: watching.checkpoint.clone(),
         states: Mutex::new(States {
@@ -104,7 +107,7 @@ pub fn train(job: Job, watching: &Watching) -> Outcome<Trained> {
         job,
     });
     if let Some((path, _)) = &watcher.checkpoint {
-        checkpoint::write(path, &watcher.job, watcher.last(), watcher.seconds())?;
+        checkpoint::write(path, &watcher.job, &watcher.start, watcher.last(), watcher.seconds())?;
     }
     let (send, receive) = mpsc::channel();
     let worker = Arc::clone(&watcher);
@@ -135,12 +138,12 @@ pub fn train(job: Job, watching: &Watching) -> Outcome<Trained> {
     let over = fit.as_ref().is_some_and(|f| f.stop_reason != StopReason::Asked);
     let trained = match fit {
         Some(fit) if over && fit.runs.iter().all(Run::is_over) => finished(&watcher, fit),
-        Some(fit) => unfinished(&watcher.job, fit.runs, watcher.seconds())?,
-        None => unfinished(&watcher.job, watcher.last(), watcher.seconds())?,
+        Some(fit) => unfinished(&watcher.job, &watcher.start, fit.runs, watcher.seconds())?,
+        None => unfinished(&watcher.job, &watcher.start, watcher.last(), watcher.seconds())?,
     };
     watcher.progress.finish(&format!(
-        "{} iterations, bound {}, {:.1} s: {}",
-        trained.report.iterations,
+        "{}, bound {}, {:.1} s: {}",
+        crate::summary::count(trained.report.iterations, "iteration"),
         crate::summary::short(trained.report.bound),
         trained.report.seconds,
         trained.report.stop_reason

@@ -142,6 +142,15 @@ impl Run {
         Ok(())
     }
 
+    /// The model where the run stands, from the start of this or any other restart of the same training:
+    /// they differ only in what every run moves.
+    pub fn model(&self, start: &BayesianGplvm) -> Result<BayesianGplvm> {
+        let mut model = start.clone();
+        self.check(&mut model)?;
+        self.place_in(&mut model);
+        Ok(model)
+    }
+
     /// Sets the parameters of a model, at the start of this restart, to where the run is.
     pub(super) fn place_in(&self, model: &mut BayesianGplvm) {
         model.renew(self.draw);
@@ -328,6 +337,9 @@ mod tests {
             assert!(stored.len() > 10);
             for text in &stored {
                 let run: Run = serde_json::from_str(text).unwrap();
+                let first = training.start(&y, &kernel, 0).unwrap();
+                let near = run.model(&first).unwrap();
+                assert_eq!(near.params(), training.model_at(&y, &kernel, &run).unwrap().params());
                 let at = training.model_at(&y, &kernel, &run).unwrap().log_evidence(None).unwrap();
                 assert!((at - run.bound().unwrap()).abs() < 1e-9 * at.abs(), "{rule}: {at}");
                 let again = training.resume(&y, &kernel, vec![run], &|_| ControlFlow::Continue(())).unwrap();

@@ -163,10 +163,7 @@ impl Training {
 
     /// The model where a run stands.
     pub fn model_at(&self, y: &Mat, kernel: &dyn Kernel, run: &Run) -> Result<BayesianGplvm> {
-        let mut model = self.start(y, kernel, run.restart)?;
-        run.check(&mut model)?;
-        run.place_in(&mut model);
-        Ok(model)
+        run.model(&self.start(y, kernel, run.restart)?)
     }
 
     /// The model at the start of a restart.
