@@ -8,6 +8,7 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::{cholesky::llt, matmul::matmul, triangular_inverse, triangular_solve};
 use faer::{Accum, MatMut, MatRef, Par, Side};
+use std::sync::Arc;
 
 /// Clears the upper halves of the vector registers, which the backend may leave dirty: scalar code that
 /// follows would run many times slower.
@@ -128,10 +129,10 @@ pub fn eigh(a: &Mat) -> Result<(Vec<f64>, Mat)> {
     Ok((values, vectors))
 }
 
-/// A = L Lᵀ with L lower triangular.
+/// A = L Lᵀ with L lower triangular; clones share L.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cholesky {
-    l: Mat,
+    l: Arc<Mat>,
     jitter: f64,
 }
 
@@ -182,7 +183,7 @@ impl Cholesky {
         );
         clear_registers();
         done.ok()?;
-        (0..n).all(|i| l[(i, i)].is_finite() && l[(i, i)] > 0.0).then_some(Cholesky { l, jitter })
+        (0..n).all(|i| l[(i, i)].is_finite() && l[(i, i)] > 0.0).then(|| Cholesky { l: Arc::new(l), jitter })
     }
 
     /// What was added to the diagonal.

@@ -7,15 +7,23 @@
 //!
 //! A and v stay of moderate size where Kzz is ill-conditioned; Ψ2 and α do not.
 //!
-//! Means and variances are those of the noise-free function, in the units of the data.
+//! Means and variances are those of the noise-free function, in the units of the data. A mean function
+//! m(x) = a + Bᵀx adds to the mean, and at uncertain inputs BᵀSB + BᵀSG + GᵀSB to the covariance, where
+//! G = ∂(ψ1α)/∂μ: Cov[x, f(x)] = S E[∂f/∂x] of a Gaussian x (Stein's lemma).
 
 use crate::blocks::part_rows;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
-use crate::expectation::{Expectation, Gaussians, Psi};
+use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad};
+use crate::gram;
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
+use crate::mean::Mean;
+use crate::param;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
 /// The posterior of outputs that share L and C.
@@ -25,9 +33,8 @@ pub struct Factors {
     pub columns: Vec<usize>,
     /// α, M×D.
     pub alpha: Mat,
-    /// C, M×M; the identity for an exact process.
-    pub c: Mat,
-    /// v = Lᵀα.
+    /// C, M×M; `None` is the identity, that of an exact process.
+    pub c: Option<Mat>,
     v: Mat,
 }
 
@@ -48,6 +55,10 @@ pub struct Posterior {
     pub expectation: Box<dyn Expectation>,
     /// The units of the data.
     pub scaling: Scaling,
+    /// The mean function, of scaled inputs to scaled outputs.
+    pub mean: Mean,
+    /// The units of the inputs; `None` where they meet the kernel as they are.
+    pub inputs: Option<Scaling>,
 }
 
 /// Means and variances, N×D, of the noise-free function.
@@ -63,12 +74,38 @@ impl Factors {
     /// α and C of the columns listed, with the L they belong to.
     pub fn new(columns: Vec<usize>, alpha: Mat, c: Mat, l: &Cholesky) -> Self {
         let v = linalg::mul_tn(l.l(), &alpha);
-        Factors { columns, alpha, c, v }
+        Factors { columns, alpha, c: Some(c), v }
+    }
+
+    /// α of the columns listed, with C = I.
+    pub fn exact(columns: Vec<usize>, alpha: Mat, l: &Cholesky) -> Self {
+        let v = linalg::mul_tn(l.l(), &alpha);
+        Factors { columns, alpha, c: None, v }
+    }
+
+    /// α of the columns listed, with the R that C = LᵀRL comes from.
+    pub(crate) fn of_r(columns: Vec<usize>, alpha: Mat, r: Mat, l: &Cholesky) -> Self {
+        let mut c = linalg::mul(&linalg::mul_tn(l.l(), &r), l.l());
+        linalg::symmetrize(&mut c);
+        Factors::new(columns, alpha, c, l)
     }
 
     /// v = Lᵀα, M×D.
     pub fn v(&self) -> &Mat {
         &self.v
+    }
+
+    /// Adds `scale`·C.
+    pub(crate) fn add_c(&self, scale: f64, to: &mut Mat) {
+        match &self.c {
+            Some(c) => to.add_scaled(scale, c),
+            None => (0..to.rows()).for_each(|i| to[(i, i)] += scale),
+        }
+    }
+
+    /// tr CA.
+    fn explained(&self, a: &Mat) -> f64 {
+        self.c.as_ref().map_or_else(|| a.trace(), |c| c.dot(a))
     }
 }
 
@@ -93,14 +130,87 @@ impl Posterior {
         Ok(())
     }
 
+    /// Inputs in the units that the kernel sees.
+    fn scale_inputs(&self, x: &Mat) -> Result<Mat> {
+        self.check_inputs(x)?;
+        match &self.inputs {
+            None => Ok(x.clone()),
+            Some(scaling) => scaling.apply(x),
+        }
+    }
+
+    fn scale_gaussians(&self, q: &Gaussians) -> Result<Gaussians> {
+        let mean = self.scale_inputs(&q.mean)?;
+        let var = match &self.inputs {
+            None => q.var.clone(),
+            Some(s) => Mat::from_fn(q.n(), q.dim(), |n, d| q.var[(n, d)] / s.scale[d] / s.scale[d]),
+        };
+        Gaussians::new(mean, var)
+    }
+
     /// At certain inputs, N×Q.
     pub fn predict(&self, x: &Mat) -> Result<Prediction> {
-        self.check_inputs(x)?;
-        let scaled = self.predict_scaled(x);
+        let mut scaled = self.predict_scaled(&self.scale_inputs(x)?);
+        self.mean.add(1.0, &self.scale_inputs(x)?, &mut scaled.mean);
         self.unscale(scaled)
     }
 
-    /// The same in the units of the scaled data.
+    /// The N×N covariance of one output at the rows of x, all at once.
+    pub fn joint_covariance(&self, x: &Mat, output: usize) -> Result<Mat> {
+        let x = self.scale_inputs(x)?;
+        let Some(f) = self.factors.iter().find(|f| f.columns.contains(&output)) else {
+            let expected = format!("one of the {} outputs, from 0", self.outputs());
+            return Err(Error::invalid("output", expected, output));
+        };
+        let mut cov = self.joint_scaled(f, &x);
+        let scale = self.scaling.scale[output];
+        cov.scale(scale);
+        cov.scale(scale);
+        if cov.is_finite() { Ok(cov) } else { Err(Error::not_finite("a predictive covariance")) }
+    }
+
+    fn joint_scaled(&self, f: &Factors, x: &Mat) -> Mat {
+        let mut k = Mat::zeros(x.rows(), self.z.rows());
+        self.kernel.cross(x, &self.z, &mut k);
+        let mut white = k.t();
+        self.l.solve_l(&mut white);
+        let explained = match &f.c {
+            Some(c) => linalg::mul_tn(&white, &linalg::mul(c, &white)),
+            None => linalg::mul_tn(&white, &white),
+        };
+        let mut cov = gram::gram(&*self.kernel, x);
+        cov.add_scaled(-1.0, &explained);
+        linalg::symmetrize(&mut cov);
+        (0..x.rows()).for_each(|i| cov[(i, i)] = cov[(i, i)].max(0.0));
+        cov
+    }
+
+    /// `count` draws of the noise-free function at the rows of x, N×D each.
+    ///
+    /// A draw depends on the seed and its number alone.
+    pub fn sample(&self, x: &Mat, count: usize, seed: u64) -> Result<Vec<Mat>> {
+        let mean = self.predict(x)?.mean;
+        let scaled = self.scale_inputs(x)?;
+        let roots: Vec<Mat> =
+            self.factors.iter().map(|f| root(&self.joint_scaled(f, &scaled))).collect::<Result<_>>()?;
+        let draw = |s: usize| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            rng.set_stream(s as u64);
+            let noise = Mat::from_fn(mean.rows(), mean.cols(), |_, _| StandardNormal.sample(&mut rng));
+            let mut out = mean.clone();
+            for (f, root) in self.factors.iter().zip(&roots) {
+                let own = linalg::mul(root, &noise.select_cols(&f.columns));
+                for (j, &column) in f.columns.iter().enumerate() {
+                    let scale = self.scaling.scale[column];
+                    (0..out.rows()).for_each(|i| out[(i, column)] += scale * own[(i, j)]);
+                }
+            }
+            out
+        };
+        Ok((0..count).into_par_iter().map(draw).collect())
+    }
+
+    /// The same in the units of the scaled data, without the mean function.
     pub(crate) fn predict_scaled(&self, x: &Mat) -> Prediction {
         let (n, d) = (x.rows(), self.outputs());
         let rows = part_rows(n);
@@ -128,12 +238,17 @@ impl Posterior {
         let (mut mean, mut var) = (Mat::zeros(n, d), Mat::zeros(n, d));
         for f in &self.factors {
             let part = linalg::mul(&k, &f.alpha);
-            let cw = linalg::mul(&f.c, &white);
+            let cw = f.c.as_ref().map(|c| linalg::mul(c, &white));
+            let cw = cw.as_ref().unwrap_or(&white);
+            let mut explained = vec![0.0; n];
+            for j in 0..m {
+                let pairs = white.row(j).iter().zip(cw.row(j));
+                explained.iter_mut().zip(pairs).for_each(|(sum, (a, b))| *sum += a * b);
+            }
             for i in 0..n {
-                let explained: f64 = (0..m).map(|j| white[(j, i)] * cw[(j, i)]).sum();
                 for (j, &column) in f.columns.iter().enumerate() {
                     mean[(i, column)] = part[(i, j)];
-                    var[(i, column)] = (prior[i] - explained).max(0.0);
+                    var[(i, column)] = (prior[i] - explained[i]).max(0.0);
                 }
             }
         }
@@ -143,19 +258,25 @@ impl Posterior {
     /// At uncertain inputs; rows are independent of each other.
     pub fn predict_uncertain(&self, q: &Gaussians) -> Result<Prediction> {
         let d = self.outputs();
-        let rows = self.each_row(q, |psi| {
+        let rows = self.each_row(q, |row, psi| {
             let (mut mean, mut var) = (vec![0.0; d], vec![0.0; d]);
             for f in &self.factors {
                 let own = linalg::mul(&psi.psi1, &f.alpha);
                 let spread = linalg::mul(&psi.psi2, &f.v);
-                let rest = psi.psi0 - f.c.dot(&psi.psi2);
+                let rest = psi.psi0 - f.explained(&psi.psi2);
                 for (j, &column) in f.columns.iter().enumerate() {
                     let second: f64 = (0..self.z.rows()).map(|i| f.v[(i, j)] * spread[(i, j)]).sum();
                     mean[column] = own[(0, j)];
-                    var[column] = (rest.max(0.0) + second - own[(0, j)].powi(2)).max(0.0);
+                    var[column] = rest.max(0.0) + second - own[(0, j)].powi(2);
                 }
             }
-            (mean, var)
+            let mut all = Mat::from_rows(&[mean]);
+            self.mean.add(1.0, &row.mean, &mut all);
+            if let Some(tilt) = self.tilt(row)? {
+                (0..d).for_each(|j| var[j] += tilt[(j, j)]);
+            }
+            var.iter_mut().for_each(|v| *v = v.max(0.0));
+            Ok((all.into_vec(), var))
         })?;
         let (mean, var): (Vec<Vec<f64>>, Vec<Vec<f64>>) = rows.into_iter().unzip();
         let mat = |rows: Vec<Vec<f64>>| Mat::from_vec(q.n(), d, rows.concat()).expect("n × d numbers");
@@ -168,43 +289,87 @@ impl Posterior {
     pub fn covariance(&self, q: &Gaussians) -> Result<Vec<Mat>> {
         let d = self.outputs();
         let scale = &self.scaling.scale;
-        self.each_row(q, |psi| {
-            let (mut alpha, mut v) = (Mat::zeros(self.z.rows(), d), Mat::zeros(self.z.rows(), d));
+        let (alpha, v) = (self.all(|f| &f.alpha), self.all(|f| &f.v));
+        self.each_row(q, |row, psi| {
             let mut rest = vec![0.0; d];
             for f in &self.factors {
-                let own = (psi.psi0 - f.c.dot(&psi.psi2)).max(0.0);
-                for (j, &column) in f.columns.iter().enumerate() {
-                    for i in 0..self.z.rows() {
-                        alpha[(i, column)] = f.alpha[(i, j)];
-                        v[(i, column)] = f.v[(i, j)];
-                    }
-                    rest[column] = own;
-                }
+                let own = (psi.psi0 - f.explained(&psi.psi2)).max(0.0);
+                f.columns.iter().for_each(|&column| rest[column] = own);
             }
             let mean = linalg::mul(&psi.psi1, &alpha);
             let second = linalg::mul_tn(&v, &linalg::mul(&psi.psi2, &v));
-            Mat::from_fn(d, d, |i, j| {
+            let tilt = self.tilt(row)?.unwrap_or_else(|| Mat::zeros(d, d));
+            Ok(Mat::from_fn(d, d, |i, j| {
                 let own = if i == j { rest[i] } else { 0.0 };
-                (second[(i, j)] - mean[(0, i)] * mean[(0, j)] + own) * scale[i] * scale[j]
-            })
+                (second[(i, j)] - mean[(0, i)] * mean[(0, j)] + own + tilt[(i, j)]) * scale[i] * scale[j]
+            }))
         })
     }
 
+    /// α or v of all outputs, M×D.
+    fn all(&self, of: impl Fn(&Factors) -> &Mat) -> Mat {
+        let mut all = Mat::zeros(self.z.rows(), self.outputs());
+        for f in &self.factors {
+            for (j, &column) in f.columns.iter().enumerate() {
+                (0..self.z.rows()).for_each(|i| all[(i, column)] = of(f)[(i, j)]);
+            }
+        }
+        all
+    }
+
+    /// BᵀSB + BᵀSG + GᵀSB at one input; `None` where the mean function has no slope.
+    fn tilt(&self, row: &Gaussians) -> Result<Option<Mat>> {
+        let Some(slope) = self.mean.slope() else { return Ok(None) };
+        let (m, q, d) = (self.z.rows(), row.dim(), self.outputs());
+        let alpha = self.all(|f| &f.alpha);
+        let mut g = Mat::zeros(q, d);
+        for j in 0..d {
+            let bar = Psi { psi0: 0.0, psi1: Mat::from_rows(&[alpha.col(j)]), psi2: Mat::zeros(m, m) };
+            let mut theta = vec![0.0; param::count(&self.kernel)];
+            let (mut z, mut mean, mut var) = (Mat::zeros(m, q), Mat::zeros(1, q), Mat::zeros(1, q));
+            let grad = PsiGrad { theta: &mut theta, z: &mut z, mean: &mut mean, var: &mut var };
+            self.expectation.psi_adjoint(&*self.kernel, row, &self.z, &bar, grad)?;
+            (0..q).for_each(|i| g[(i, j)] = mean[(0, i)]);
+        }
+        let s = row.var.row(0);
+        Ok(Some(Mat::from_fn(d, d, |a, b| {
+            let one = |i: usize| {
+                let (ba, bb) = (slope[(i, a)], slope[(i, b)]);
+                s[i] * (ba * bb + ba * g[(i, b)] + g[(i, a)] * bb)
+            };
+            (0..q).map(one).sum()
+        })))
+    }
+
     /// Ψ0, Ψ1 and A of each row on its own, and what `then` makes of them.
-    fn each_row<T: Send>(&self, q: &Gaussians, then: impl Fn(&Psi) -> T + Sync) -> Result<Vec<T>> {
-        self.check_inputs(&q.mean)?;
+    fn each_row<T: Send>(
+        &self,
+        q: &Gaussians,
+        then: impl Fn(&Gaussians, &Psi) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let q = self.scale_gaussians(q)?;
         let one = |n: usize| -> Result<T> {
-            let psi = self.expectation.psi_whitened(&*self.kernel, &q.select_rows(&[n]), &self.z, &self.l)?;
-            Ok(then(&psi))
+            let row = q.select_rows(&[n]);
+            then(&row, &self.expectation.psi_whitened(&*self.kernel, &row, &self.z, &self.l)?)
         };
         (0..q.n()).into_par_iter().map(one).collect()
     }
 
-    fn unscale(&self, p: Prediction) -> Result<Prediction> {
+    /// Scaled predictions in the units of the data.
+    pub(crate) fn unscale(&self, p: Prediction) -> Result<Prediction> {
         let all = Prediction { mean: self.scaling.undo_mean(&p.mean)?, var: self.scaling.undo_var(&p.var)? };
         if !(all.mean.is_finite() && all.var.is_finite()) {
             return Err(Error::not_finite("a prediction"));
         }
         Ok(all)
     }
+}
+
+/// R with RRᵀ = A of a positive semi-definite A.
+fn root(a: &Mat) -> Result<Mat> {
+    if let Ok(factor) = Cholesky::new(a, "a predictive covariance") {
+        return Ok(factor.l().clone());
+    }
+    let (values, vectors) = linalg::eigh(a)?;
+    Ok(Mat::from_fn(a.rows(), a.rows(), |i, j| vectors[(i, j)] * values[j].max(0.0).sqrt()))
 }

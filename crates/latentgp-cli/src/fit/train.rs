@@ -113,7 +113,7 @@ pub fn train(job: Job, watching: &Watching) -> Outcome<Trained> {
     let worker = Arc::clone(&watcher);
     std::thread::spawn(move || {
         let Job { training, y, kernel, runs, .. } = &worker.job;
-        let fit = training.resume(y, &**kernel, runs.clone(), &|p| worker.see(p.run));
+        let fit = training.resume(y, &**kernel, runs.clone(), &|run| worker.see(run));
         // The other side is gone when it lost its patience.
         let _ = send.send(fit);
     });

@@ -19,6 +19,7 @@
 
 mod analytic;
 mod auto;
+mod certain;
 mod cubature;
 mod gauss_hermite;
 mod monte_carlo;
@@ -30,6 +31,7 @@ mod unscented;
 
 pub use analytic::Analytic;
 pub use auto::{Auto, stronger};
+pub use certain::{Certain, Mixed};
 pub use cubature::Cubature5;
 pub use gauss_hermite::GaussHermite;
 pub use monte_carlo::{GivenDraws, MonteCarlo};

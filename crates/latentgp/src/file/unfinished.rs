@@ -174,7 +174,7 @@ mod tests {
             let y = oil_flow::simulate(14, 1).y;
             let kernel = kernel::parse("matern32", 2).unwrap();
             let whole = training.fit(&y, &*kernel, &|_| ControlFlow::Continue(())).unwrap();
-            let stop = |p: &crate::model::Progress<'_>| match p.iteration >= 5 {
+            let stop = |p: &crate::model::Progress| match p.iteration >= 5 {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             };

@@ -145,7 +145,7 @@ impl<'a> RowBound<'a> {
             let values = Mat::from_fn(1, seen.len(), |_, j| y[f.columns[seen[j]]]);
             linalg::gemm(beta, &values, linalg::Op::N, &alpha, linalg::Op::T, &mut bar.psi1);
             linalg::gemm(-0.5 * beta, &v, linalg::Op::N, &v, linalg::Op::T, &mut a_bar);
-            a_bar.add_scaled(0.5 * beta * seen.len() as f64, &f.c);
+            f.add_c(0.5 * beta * seen.len() as f64, &mut a_bar);
             bar.psi0 -= 0.5 * beta * seen.len() as f64;
             constant += 0.5 * seen.len() as f64 * (beta / std::f64::consts::TAU).ln()
                 - 0.5 * beta * values.dot(&values);

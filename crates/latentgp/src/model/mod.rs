@@ -2,19 +2,30 @@
 
 mod bayesian_gplvm;
 mod certificate;
+mod exact_process;
 mod latent;
+mod missing_inputs;
 mod outputs;
 mod pca;
+mod regression;
+mod restarts;
 mod run;
+mod sparse_bound;
+mod sparse_regression;
 mod training;
 mod using;
 
-pub use bayesian_gplvm::{BayesianGplvm, Jitter};
+pub use bayesian_gplvm::BayesianGplvm;
 pub use certificate::Certificate;
 pub use latent::Latent;
+pub use missing_inputs::UncertainInputs;
 pub use outputs::Outputs;
+pub use regression::{MeanKind, Regression, RegressionOptions};
+pub use restarts::{Fitted, Restarts};
 pub use run::{Place, Run, Stage};
-pub use training::{Fit, OnProgress, Progress, Training};
+pub use sparse_bound::Jitter;
+pub use sparse_regression::{SparseOptions, SparseRegression};
+pub use training::{Fit, OnProgress, OnRun, Progress, Training};
 pub use using::Imputed;
 
 use crate::error::Result;
@@ -24,18 +35,19 @@ use crate::posterior::Posterior;
 
 /// A model with a log evidence, or a lower bound of it.
 pub trait Model: Parameterized {
-    /// F, for the data as given; adds nothing but *sets* `grad` to ∂F/∂θ in the order of `params()`.
-    fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64>;
+    /// F without its [`constant`](Self::constant); *sets* `grad` to ∂F/∂θ in the order of `params()`.
+    ///
+    /// This is what optimisers see: neither their steps nor their stopping depend on the units of the data.
+    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64>;
 
-    /// The part of F that no parameter changes. Optimisers do not see it, so that their steps and their
-    /// stopping do not depend on the units of the data.
+    /// The part of F that no parameter changes, such as the Jacobian of the scaling.
     fn constant(&self) -> f64 {
         0.0
     }
 
-    /// F without its constant, to the last bit.
-    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
-        Ok(self.log_evidence(grad)? - self.constant())
+    /// F, for the data as given; *sets* `grad` to ∂F/∂θ in the order of `params()`.
+    fn log_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
+        Ok(self.varying_evidence(grad)? + self.constant())
     }
 
     /// What predictions are made from.

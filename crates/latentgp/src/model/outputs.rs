@@ -95,6 +95,14 @@ impl Outputs {
         self.y.cols()
     }
 
+    /// The rows at which a group was observed.
+    pub fn rows_of(&self, group: usize) -> Vec<usize> {
+        let own = self.patterns.iter().filter(|p| p.groups.contains(&group));
+        let mut rows: Vec<usize> = own.flat_map(|p| p.rows.iter().copied()).collect();
+        rows.sort_unstable();
+        rows
+    }
+
     /// How many cells of each column were observed.
     pub fn observed(&self) -> Vec<usize> {
         let mut counts = vec![0; self.d()];

@@ -6,13 +6,12 @@
 //!
 //! A [`Run`] that is read back goes on to the same bits as one that was never interrupted.
 
-use super::{BayesianGplvm, Model, negative_evidence};
+use super::{BayesianGplvm, Model, OnRun, negative_evidence};
 use crate::error::{Error, Result};
 use crate::expectation::Expectation;
 use crate::optim::{Adam, AdamState, Lbfgs, LbfgsState, Objective, StopReason};
 use crate::param::{self, Parameterized};
 use serde::{Deserialize, Serialize};
-use std::ops::ControlFlow;
 
 /// Which parameters move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,7 +163,7 @@ impl Run {
         &mut self,
         model: &mut BayesianGplvm,
         limit: usize,
-        watch: &mut dyn FnMut(&Run) -> ControlFlow<()>,
+        watch: &OnRun<'_>,
     ) -> Result<bool> {
         let held = if self.stage == Stage::Held { hold(model) } else { Vec::new() };
         let result = self.iterate(model, limit, watch);
@@ -173,12 +172,7 @@ impl Run {
         result
     }
 
-    fn iterate(
-        &mut self,
-        model: &mut BayesianGplvm,
-        limit: usize,
-        watch: &mut dyn FnMut(&Run) -> ControlFlow<()>,
-    ) -> Result<bool> {
+    fn iterate(&mut self, model: &mut BayesianGplvm, limit: usize, watch: &OnRun<'_>) -> Result<bool> {
         if self.stopped.is_some() {
             return Ok(false);
         }
@@ -268,7 +262,7 @@ impl Method {
 }
 
 /// Fixes the noise and the kernel's variances; tells which of them were free.
-pub(super) fn hold(model: &mut BayesianGplvm) -> Vec<String> {
+pub(super) fn hold(model: &mut impl Parameterized) -> Vec<String> {
     let mut held = Vec::new();
     for (name, p) in model.params_mut() {
         let is_scale = name == "noise" || (name.starts_with("kernel.") && name.ends_with("variance"));
@@ -280,7 +274,7 @@ pub(super) fn hold(model: &mut BayesianGplvm) -> Vec<String> {
     held
 }
 
-pub(super) fn release(model: &mut BayesianGplvm, held: &[String]) {
+pub(super) fn release(model: &mut impl Parameterized, held: &[String]) {
     for (name, p) in model.params_mut() {
         if held.contains(&name) {
             p.fixed = false;
@@ -295,6 +289,7 @@ mod tests {
     use crate::kernel::Matern32;
     use crate::mat::Mat;
     use crate::model::{Fit, Training};
+    use std::ops::ControlFlow;
     use std::sync::Mutex;
 
     fn training(expectation: &str) -> (Training, Mat) {
@@ -328,8 +323,8 @@ mod tests {
             let kernel = Matern32::new(2);
             let stored = Mutex::new(Vec::new());
             let whole = training
-                .fit(&y, &kernel, &|p| {
-                    stored.lock().unwrap().push(serde_json::to_string(p.run).unwrap());
+                .resume(&y, &kernel, Vec::new(), &|run| {
+                    stored.lock().unwrap().push(serde_json::to_string(run).unwrap());
                     ControlFlow::Continue(())
                 })
                 .unwrap();

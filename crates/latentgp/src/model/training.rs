@@ -71,7 +71,7 @@ impl Default for Training {
 
 /// Where a fit stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
+pub struct Progress {
     /// Which of the restarts, from 0.
     pub restart: usize,
     /// Whether the noise is still held.
@@ -80,8 +80,6 @@ pub struct Progress<'a> {
     pub iteration: usize,
     /// The bound.
     pub bound: f64,
-    /// All of the restart's state: to be stored, and to go on from.
-    pub run: &'a Run,
 }
 
 /// A fitted model and how it got there.
@@ -112,25 +110,29 @@ pub struct Fit {
 }
 
 /// A callback that sees every iteration and may ask to stop; the best state is kept.
-pub type OnProgress<'a> = dyn Fn(&Progress<'_>) -> ControlFlow<()> + Sync + 'a;
+pub type OnProgress<'a> = dyn Fn(&Progress) -> ControlFlow<()> + Sync + 'a;
+
+/// A callback that sees all of a restart's state after every iteration: to be stored, and to go on from.
+pub type OnRun<'a> = dyn Fn(&Run) -> ControlFlow<()> + Sync + 'a;
 
 impl Training {
     /// Fits a model of Y (N×D, NaN where a cell is missing).
     pub fn fit(&self, y: &Mat, kernel: &dyn Kernel, watch: &OnProgress<'_>) -> Result<Fit> {
-        self.resume(y, kernel, Vec::new(), watch)
+        self.resume(y, kernel, Vec::new(), &|run| {
+            watch(&Progress {
+                restart: run.restart,
+                held: run.stage == Stage::Held,
+                iteration: run.total_iterations(),
+                bound: run.bound().unwrap_or(f64::NAN),
+            })
+        })
     }
 
     /// Goes on from where runs of the same training were stored; restarts without one begin.
     ///
-    /// Runs are those of [`Progress`] or of [`Fit::runs`]. The result is that of an uninterrupted fit, bit
+    /// Runs are those that a watch saw, or those of [`Fit::runs`]. The result is that of an uninterrupted fit, bit
     /// for bit, where they hold the optimiser's state, and close to it where they are [`Run::light`].
-    pub fn resume(
-        &self,
-        y: &Mat,
-        kernel: &dyn Kernel,
-        mut runs: Vec<Run>,
-        watch: &OnProgress<'_>,
-    ) -> Result<Fit> {
+    pub fn resume(&self, y: &Mat, kernel: &dyn Kernel, mut runs: Vec<Run>, watch: &OnRun<'_>) -> Result<Fit> {
         let stored: Vec<Option<Run>> = (0..self.restarts.max(1))
             .map(|restart| runs.iter().position(|r| r.restart == restart).map(|at| runs.swap_remove(at)))
             .collect();
@@ -215,7 +217,7 @@ impl Training {
         kernel: &dyn Kernel,
         restart: usize,
         stored: Option<Run>,
-        watch: &OnProgress<'_>,
+        watch: &OnRun<'_>,
     ) -> Result<(Fit, Run)> {
         let mut model = self.start(y, kernel, restart)?;
         let mut run = match stored {
@@ -226,24 +228,15 @@ impl Training {
             }
             None => Run::first(restart, self.hold > 0, &mut model),
         };
-        let mut see = |run: &Run| {
-            watch(&Progress {
-                restart,
-                held: run.stage == Stage::Held,
-                iteration: run.total_iterations(),
-                bound: run.bound().unwrap_or(f64::NAN),
-                run,
-            })
-        };
         let mut asked = false;
         if run.stage == Stage::Held {
-            asked = run.advance(&mut model, self.hold, &mut see)?;
+            asked = run.advance(&mut model, self.hold, watch)?;
             if !asked {
                 run.next_stage(&model);
             }
         }
         if run.stage == Stage::Free && !asked {
-            run.advance(&mut model, self.max_iterations, &mut see)?;
+            run.advance(&mut model, self.max_iterations, watch)?;
         }
         let stop_reason = run.stopped.filter(|_| run.is_over()).unwrap_or(StopReason::Asked);
         if run.is_over() {
@@ -267,13 +260,13 @@ impl Training {
 }
 
 /// The mean square of the observed cells.
-fn variance_of(outputs: &Outputs) -> f64 {
+pub(super) fn variance_of(outputs: &Outputs) -> f64 {
     let cells: usize = outputs.observed().iter().sum();
     outputs.groups.iter().map(|g| g.yy).sum::<f64>() / cells.max(1) as f64
 }
 
 /// Principal components, each scaled to unit variance; restarts after the first are shaken.
-fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
+pub(super) fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
     let mut x = pca::scores(y, q)?;
     let n = y.rows();
     let std = |x: &Mat, k: usize| ((0..n).map(|i| x[(i, k)].powi(2)).sum::<f64>() / n as f64).sqrt();
@@ -294,7 +287,7 @@ fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCha8Rng) -> R
 
 /// `m` rows of x that are far apart: k-means++ seeding, each next row drawn in proportion to its squared
 /// distance from those taken.
-fn spread_out(x: &Mat, m: usize, rng: &mut ChaCha8Rng) -> Mat {
+pub(super) fn spread_out(x: &Mat, m: usize, rng: &mut ChaCha8Rng) -> Mat {
     let n = x.rows();
     let square =
         |i: usize, j: usize| -> f64 { x.row(i).iter().zip(x.row(j)).map(|(a, b)| (a - b).powi(2)).sum() };

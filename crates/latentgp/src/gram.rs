@@ -1,0 +1,110 @@
+//! k(x, x) of many points and its adjoint, over blocks of rows on all threads.
+//!
+//! Off the diagonal k(x, x) is k(x, z), on it `diag`: so a block of rows needs the columns up to its own
+//! end alone, and half of the matrix is computed. Blocks follow from the number of rows, and sums are
+//! taken in their order: the digits do not depend on the threads.
+
+use crate::kernel::{Kernel, KernelGrad};
+use crate::linalg;
+use crate::mat::Mat;
+use crate::param;
+use rayon::prelude::*;
+
+/// Rows of a block.
+const ROWS: usize = 64;
+
+/// The blocks, the longest first so that threads finish together.
+fn blocks(n: usize) -> Vec<(usize, usize)> {
+    (0..n.div_ceil(ROWS)).rev().map(|i| (i * ROWS, (i * ROWS + ROWS).min(n))).collect()
+}
+
+/// K = k(x, x), N×N, both triangles.
+pub(crate) fn gram(kernel: &dyn Kernel, x: &Mat) -> Mat {
+    let n = x.rows();
+    let one = |(from, to): (usize, usize)| {
+        let mut part = Mat::zeros(to - from, to);
+        kernel.cross(&x.slice_rows(from, to), &x.slice_rows(0, to), &mut part);
+        (from, part)
+    };
+    let parts: Vec<(usize, Mat)> = blocks(n).into_par_iter().map(one).collect();
+    let mut out = Mat::zeros(n, n);
+    for (from, part) in &parts {
+        (0..part.rows()).for_each(|i| out.row_mut(from + i)[..part.cols()].copy_from_slice(part.row(i)));
+    }
+    let mut diag = vec![0.0; n];
+    kernel.diag(x, &mut diag);
+    (0..n).for_each(|i| out[(i, i)] = diag[i]);
+    linalg::mirror_lower(&mut out);
+    out
+}
+
+/// Adds the gradient of Σ bar ∘ k(x, x), for a symmetric `bar`.
+pub(crate) fn gram_adjoint(
+    kernel: &dyn Kernel,
+    x: &Mat,
+    bar: &Mat,
+    theta: &mut [f64],
+    mut x_bar: Option<&mut Mat>,
+) {
+    let (n, q, wants_x) = (x.rows(), x.cols(), x_bar.is_some());
+    let one = |(from, to): (usize, usize)| {
+        let twice = Mat::from_fn(to - from, to, |i, j| match (from + i).cmp(&j) {
+            std::cmp::Ordering::Greater => 2.0 * bar[(from + i, j)],
+            _ => 0.0,
+        });
+        let mut theta = vec![0.0; param::count(kernel)];
+        let (mut rows_bar, mut cols_bar) = (Mat::zeros(to - from, q), Mat::zeros(to, q));
+        let grad = match wants_x {
+            true => KernelGrad { theta: &mut theta, x: Some(&mut rows_bar), z: Some(&mut cols_bar) },
+            false => KernelGrad { theta: &mut theta, x: None, z: None },
+        };
+        kernel.cross_adjoint(&x.slice_rows(from, to), &x.slice_rows(0, to), &twice, grad);
+        (from, theta, rows_bar, cols_bar)
+    };
+    // A few blocks at a time, so that their partial sums stay small.
+    for some in blocks(n).chunks(32) {
+        let parts: Vec<_> = some.par_iter().copied().map(one).collect();
+        for (from, own, rows_bar, cols_bar) in &parts {
+            theta.iter_mut().zip(own).for_each(|(a, b)| *a += b);
+            if let Some(x_bar) = x_bar.as_deref_mut() {
+                let add = |to: &mut [f64], from: &Mat| {
+                    to.iter_mut().zip(from.as_slice()).for_each(|(a, b)| *a += b)
+                };
+                add(x_bar.as_mut_slice(), cols_bar);
+                add(&mut x_bar.as_mut_slice()[from * q..], rows_bar);
+            }
+        }
+    }
+    let diag: Vec<f64> = (0..n).map(|i| bar[(i, i)]).collect();
+    kernel.diag_adjoint(x, &diag, KernelGrad { theta, x: x_bar, z: None });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::relative_error;
+    use crate::kernel::{Linear, Periodic, Rbf, White};
+
+    #[test]
+    fn blocks_agree_with_the_kernel_itself() {
+        let kernel = Rbf::new(2) * Periodic::new(2) + Linear::new(2) + White::new();
+        for n in [1, 63, 64, 65, 150] {
+            let x = Mat::from_fn(n, 2, |i, j| (1.3 * i as f64 + 0.4 * j as f64).sin());
+            let mut slow = Mat::zeros(n, n);
+            kernel.gram(&x, &mut slow);
+            assert!(relative_error(gram(&kernel, &x).as_slice(), slow.as_slice(), 1.0) < 1e-14);
+
+            let bar = Mat::from_fn(n, n, |i, j| ((i + j) as f64).cos() + f64::from(i == j));
+            let count = param::count(&kernel);
+            let (mut fast, mut fast_x) = (vec![0.0; count], Mat::zeros(n, 2));
+            gram_adjoint(&kernel, &x, &bar, &mut fast, Some(&mut fast_x));
+            let (mut theta, mut x_bar) = (vec![0.0; count], Mat::zeros(n, 2));
+            kernel.gram_adjoint(&x, &bar, KernelGrad { theta: &mut theta, x: Some(&mut x_bar), z: None });
+            assert!(relative_error(&fast, &theta, 1.0) < 1e-11);
+            assert!(relative_error(fast_x.as_slice(), x_bar.as_slice(), 1.0) < 1e-11);
+            let mut alone = vec![0.0; count];
+            gram_adjoint(&kernel, &x, &bar, &mut alone, None);
+            assert_eq!(alone, fast);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The collapsed bound of outputs that share inducing inputs: what sparse regression and the Bayesian GPLVM
+//! have in common.
+//!
+//! ```text
+//! F = Σ_groups collapsed(Y, Ψ, Kzz, β)
+//! ```
+//!
+//! Ψ of every row is computed once: a group's Ψ0 and Ψ2 are sums over the patterns of rows that it has.
+
+use super::Outputs;
+use super::outputs::Group;
+use crate::blocks;
+use crate::data::Scaling;
+use crate::error::{Error, Result};
+use crate::evidence::{Collapse, Collapsed, collapsed};
+use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad};
+use crate::kernel::{Kernel, KernelGrad};
+use crate::linalg::Cholesky;
+use crate::mat::Mat;
+use crate::mean::Mean;
+use crate::posterior::{Factors, Posterior};
+use rayon::prelude::*;
+
+/// What is added to diagonals before they are factored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Jitter {
+    /// To Kzz.
+    pub kzz: f64,
+    /// To B = I + βL⁻¹Ψ2L⁻ᵀ.
+    pub b: f64,
+}
+
+impl Default for Jitter {
+    fn default() -> Self {
+        Jitter { kzz: 1e-6, b: 0.0 }
+    }
+}
+
+/// All that the bound is made of but the inputs.
+pub(crate) struct SparseBound<'a> {
+    pub kernel: &'a dyn Kernel,
+    pub expectation: &'a dyn Expectation,
+    pub z: &'a Mat,
+    pub noise: f64,
+    pub jitter: Jitter,
+    pub outputs: &'a Outputs,
+    pub scaling: &'a Scaling,
+}
+
+/// Where gradients are added.
+pub(crate) struct BoundGrad<'g> {
+    pub theta: &'g mut [f64],
+    pub noise: &'g mut f64,
+    pub z: &'g mut Mat,
+    pub mean: &'g mut Mat,
+    pub var: &'g mut Mat,
+}
+
+/// Above this estimate of the rounding error that ill-conditioning brings into the bound of one cell,
+/// Ψ2 is whitened block by block.
+const ROUNDING: f64 = 1e-10;
+
+/// Ψ of all rows: Ψ1 whole, Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group.
+struct GroupPsi {
+    psi1: Mat,
+    each: Vec<(f64, Mat)>,
+}
+
+impl SparseBound<'_> {
+    /// The factor of Kzz, jitter included.
+    pub fn kzz(&self) -> Result<Cholesky> {
+        let m = self.z.rows();
+        let mut kzz = Mat::zeros(m, m);
+        self.kernel.gram(self.z, &mut kzz);
+        (0..m).for_each(|i| kzz[(i, i)] += self.jitter.kzz);
+        if !kzz.is_finite() {
+            return Err(Error::not_finite("Kzz"));
+        }
+        Cholesky::with_jitter(&kzz, "Kzz")
+    }
+
+    /// Ψ0, Ψ1 and L⁻¹Ψ2L⁻ᵀ.
+    fn psi(&self, q: &Gaussians, kzz: &Cholesky) -> Result<Psi> {
+        let m = self.z.rows();
+        let squares = |i: usize| kzz.l().row(i).iter().map(|v| v * v).sum::<f64>();
+        let size = (0..m).map(squares).sum::<f64>() / m as f64;
+        if f64::EPSILON * kzz.condition() * size / self.noise > ROUNDING {
+            return self.expectation.psi_whitened(self.kernel, q, self.z, kzz);
+        }
+        let mut psi = self.expectation.psi(self.kernel, q, self.z)?;
+        psi.psi2 = kzz.whiten(&psi.psi2);
+        Ok(psi)
+    }
+
+    fn group_psi(&self, q: &Gaussians, kzz: &Cholesky) -> Result<GroupPsi> {
+        let m = self.z.rows();
+        if self.outputs.is_complete() {
+            let psi = self.psi(q, kzz)?;
+            return Ok(GroupPsi { psi1: psi.psi1, each: vec![(psi.psi0, psi.psi2)] });
+        }
+        let mut psi1 = Mat::zeros(q.n(), m);
+        let mut each = vec![(0.0, Mat::zeros(m, m)); self.outputs.groups.len()];
+        for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
+            let psi = self.psi(&q.select_rows(&pattern.rows), kzz)?;
+            for (i, &n) in pattern.rows.iter().enumerate() {
+                psi1.row_mut(n).copy_from_slice(psi.psi1.row(i));
+            }
+            for &g in &pattern.groups {
+                each[g].0 += psi.psi0;
+                each[g].1.add_scaled(1.0, &psi.psi2);
+            }
+        }
+        Ok(GroupPsi { psi1, each })
+    }
+
+    /// The bound of every group: P of its columns, what went in, what came out.
+    fn collapse<T: Send>(
+        &self,
+        psi: &GroupPsi,
+        p: &Mat,
+        kzz: &Cholesky,
+        then: impl Fn(&Collapse<'_>, Collapsed) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        let complete = self.outputs.is_complete();
+        let one = |(g, group): (usize, &Group)| {
+            let own = if complete { p.clone() } else { p.select_cols(&group.columns) };
+            let of = Collapse {
+                rows: group.rows,
+                outputs: group.columns.len(),
+                yy: group.yy,
+                p: &own,
+                psi0: psi.each[g].0,
+                a: &psi.each[g].1,
+                kzz,
+                beta: 1.0 / self.noise,
+                jitter: self.jitter.b,
+            };
+            Ok(then(&of, collapsed(&of)?))
+        };
+        self.outputs.groups.par_iter().enumerate().map(one).collect()
+    }
+
+    /// The Jacobian of the scaling, which F of the data as given has in addition.
+    pub fn jacobian(&self) -> f64 {
+        self.scaling.log_jacobian(&self.outputs.observed())
+    }
+
+    /// F at q(X).
+    pub fn value(&self, q: &Gaussians) -> Result<f64> {
+        let kzz = self.kzz()?;
+        let psi = self.group_psi(q, &kzz)?;
+        let p = blocks::mul_tn(&psi.psi1, &self.outputs.filled);
+        let values = self.collapse(&psi, &p, &kzz, |_, c| c.value)?;
+        Ok(values.iter().sum::<f64>())
+    }
+
+    /// F at q(X); adds its gradients.
+    pub fn gradient(&self, q: &Gaussians, mut grad: BoundGrad<'_>) -> Result<f64> {
+        let m = self.z.rows();
+        let kzz = self.kzz()?;
+        let mut psi = self.group_psi(q, &kzz)?;
+        let p = blocks::mul_tn(&psi.psi1, &self.outputs.filled);
+        let bars = self.collapse(&psi, &p, &kzz, |of, c| {
+            let bar = c.bar(of);
+            (c.value, c.alpha, bar)
+        })?;
+        let beta = 1.0 / self.noise;
+
+        // Through P = Ψ1ᵀY: Ψ̄1 = Y P̄ᵀ, P̄ = βα.
+        let mut alpha = Mat::zeros(m, self.outputs.filled.cols());
+        let mut kzz_bar = Mat::zeros(m, m);
+        let (mut value, mut beta_bar) = (0.0, 0.0);
+        for (group, (f, own, bar)) in self.outputs.groups.iter().zip(&bars) {
+            value += f;
+            beta_bar += bar.beta;
+            kzz_bar.add_scaled(1.0, &bar.kzz);
+            match self.outputs.is_complete() {
+                true => alpha.add_scaled(1.0, own),
+                false => {
+                    for (j, &column) in group.columns.iter().enumerate() {
+                        (0..m).for_each(|i| alpha[(i, column)] = own[(i, j)]);
+                    }
+                }
+            }
+        }
+        let psi1_bar = blocks::mul_nt(beta, &self.outputs.filled, &alpha);
+        for (each, (_, _, bar)) in psi.each.iter_mut().zip(bars) {
+            *each = (bar.psi0, bar.psi2);
+        }
+        *grad.noise -= beta * beta * beta_bar;
+        let grads = KernelGrad { theta: grad.theta, x: Some(grad.z), z: None };
+        self.kernel.gram_adjoint(self.z, &kzz_bar, grads);
+        self.pull_psi(q, psi, psi1_bar, &mut grad)?;
+        Ok(value)
+    }
+
+    /// Chains Ψ̄ back; `bar.each` holds Ψ̄0 and Ψ̄2 of each group.
+    fn pull_psi(&self, q: &Gaussians, bar: GroupPsi, psi1_bar: Mat, grad: &mut BoundGrad<'_>) -> Result<()> {
+        let m = self.z.rows();
+        let mut each = bar.each;
+        if self.outputs.is_complete() {
+            let (psi0, psi2) = each.remove(0);
+            let bar = Psi { psi0, psi1: psi1_bar, psi2 };
+            let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
+            return self.expectation.psi_adjoint(self.kernel, q, self.z, &bar, to);
+        }
+        for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
+            let own = q.select_rows(&pattern.rows);
+            let mut bar =
+                Psi { psi0: 0.0, psi1: psi1_bar.select_rows(&pattern.rows), psi2: Mat::zeros(m, m) };
+            for &g in &pattern.groups {
+                bar.psi0 += each[g].0;
+                bar.psi2.add_scaled(1.0, &each[g].1);
+            }
+            let (mut mean, mut var) = (Mat::zeros(own.n(), own.dim()), Mat::zeros(own.n(), own.dim()));
+            let to = PsiGrad { theta: grad.theta, z: grad.z, mean: &mut mean, var: &mut var };
+            self.expectation.psi_adjoint(self.kernel, &own, self.z, &bar, to)?;
+            for (i, &n) in pattern.rows.iter().enumerate() {
+                let add = |to: &mut [f64], from: &[f64]| to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+                add(grad.mean.row_mut(n), mean.row(i));
+                add(grad.var.row_mut(n), var.row(i));
+            }
+        }
+        Ok(())
+    }
+
+    /// What predictions are made from, for inputs as they are.
+    pub fn posterior(&self, q: &Gaussians) -> Result<Posterior> {
+        let kzz = self.kzz()?;
+        let psi = self.group_psi(q, &kzz)?;
+        // Wide data are trained on a root of YYᵀ; predictions need Y itself.
+        let p = blocks::mul_tn(&psi.psi1, &self.outputs.zero_filled());
+        let parts = self.collapse(&psi, &p, &kzz, |_, c| (c.c(), c.alpha))?;
+        let groups = self.outputs.groups.iter().zip(parts);
+        let factors = groups.map(|(g, (c, alpha))| Factors::new(g.columns.clone(), alpha, c, &kzz)).collect();
+        Ok(Posterior {
+            kernel: self.kernel.boxed(),
+            z: self.z.clone(),
+            noise: self.noise,
+            l: kzz,
+            factors,
+            expectation: self.expectation.boxed(),
+            scaling: self.scaling.clone(),
+            mean: Mean::Zero,
+            inputs: None,
+        })
+    }
+}
