@@ -37,6 +37,7 @@ pub mod evidence;
 pub mod expectation;
 pub mod file;
 mod gram;
+mod input_map;
 pub mod kernel;
 pub mod linalg;
 pub mod mat;

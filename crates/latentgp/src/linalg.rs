@@ -98,20 +98,26 @@ fn add_lower(alpha: f64, a: &Mat, b: &Mat, out: &mut Mat) {
 
 /// Copies the lower triangle to the upper one.
 pub fn mirror_lower(a: &mut Mat) {
-    for i in 0..a.rows() {
-        for j in 0..i {
-            a[(j, i)] = a[(i, j)];
-        }
-    }
+    for_each_below(a.rows(), |i, j| a[(j, i)] = a[(i, j)]);
 }
 
 /// A ← (A + Aᵀ)/2.
 pub fn symmetrize(a: &mut Mat) {
-    for i in 0..a.rows() {
-        for j in 0..i {
-            let mid = 0.5 * (a[(i, j)] + a[(j, i)]);
-            a[(i, j)] = mid;
-            a[(j, i)] = mid;
+    for_each_below(a.rows(), |i, j| {
+        let mid = 0.5 * (a[(i, j)] + a[(j, i)]);
+        a[(i, j)] = mid;
+        a[(j, i)] = mid;
+    });
+}
+
+/// Visits (i, j), j < i, tile by tile, so that rows and columns both stay in the cache.
+fn for_each_below(n: usize, mut visit: impl FnMut(usize, usize)) {
+    const TILE: usize = 32;
+    for top in (0..n).step_by(TILE) {
+        for left in (0..=top).step_by(TILE) {
+            for i in top..(top + TILE).min(n) {
+                (left..(left + TILE).min(i)).for_each(|j| visit(i, j));
+            }
         }
     }
 }

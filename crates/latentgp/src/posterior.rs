@@ -10,12 +10,18 @@
 //! Means and variances are those of the noise-free function, in the units of the data. A mean function
 //! m(x) = a + Bᵀx adds to the mean, and at uncertain inputs BᵀSB + BᵀSG + GᵀSB to the covariance, where
 //! G = ∂(ψ1α)/∂μ: Cov[x, f(x)] = S E[∂f/∂x] of a Gaussian x (Stein's lemma).
+//!
+//! Inputs go through the [`InputMap`] of the model first. Where that is not the identity, there is no mean function,
+//! and an uncertain input is taken as the 2D points of the unscented rule around it, whose predictions are averaged: a
+//! projection correlates its coordinates.
 
 use crate::blocks::part_rows;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad};
 use crate::gram;
+pub use crate::input_map::InputMap;
+use crate::input_map::sigma_points;
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
@@ -59,6 +65,8 @@ pub struct Posterior {
     pub mean: Mean,
     /// The units of the inputs; `None` where they meet the kernel as they are.
     pub inputs: Option<Scaling>,
+    /// From scaled inputs to those of the kernel.
+    pub map: InputMap,
 }
 
 /// Means and variances, N×D, of the noise-free function.
@@ -120,9 +128,19 @@ impl Posterior {
         self.scaling.scale.iter().map(|s| self.noise * s * s).collect()
     }
 
+    /// k L⁻ᵀCL⁻¹ of rows k.
+    pub(crate) fn r_times(&self, f: &Factors, k: &Mat) -> Mat {
+        let mut white = k.t();
+        self.l.solve_l(&mut white);
+        let mut out = f.c.as_ref().map_or_else(|| white.clone(), |c| linalg::mul(c, &white));
+        self.l.solve_lt(&mut out);
+        out.t()
+    }
+
     fn check_inputs(&self, x: &Mat) -> Result<()> {
-        if x.cols() != self.z.cols() {
-            return Err(Error::shape("columns of the inputs", self.z.cols(), x.cols()));
+        let expected = self.map.input_dim(self.z.cols());
+        if x.cols() != expected {
+            return Err(Error::shape("columns of the inputs", expected, x.cols()));
         }
         if !x.is_finite() {
             return Err(Error::not_finite("an input"));
@@ -130,7 +148,7 @@ impl Posterior {
         Ok(())
     }
 
-    /// Inputs in the units that the kernel sees.
+    /// Inputs in the units that the map sees.
     fn scale_inputs(&self, x: &Mat) -> Result<Mat> {
         self.check_inputs(x)?;
         match &self.inputs {
@@ -150,14 +168,27 @@ impl Posterior {
 
     /// At certain inputs, N×Q.
     pub fn predict(&self, x: &Mat) -> Result<Prediction> {
-        let mut scaled = self.predict_scaled(&self.scale_inputs(x)?);
-        self.mean.add(1.0, &self.scale_inputs(x)?, &mut scaled.mean);
+        let at = self.map.apply(&self.scale_inputs(x)?)?;
+        if !self.map.is_certain() {
+            return self.predict_latent(&at);
+        }
+        let mut scaled = self.predict_scaled(&at.mean);
+        self.mean.add(1.0, &at.mean, &mut scaled.mean);
         self.unscale(scaled)
+    }
+
+    /// The places of certain inputs in the kernel's space; errs where the model's map leaves them uncertain.
+    fn places(&self, x: &Mat) -> Result<Mat> {
+        if !self.map.is_certain() {
+            let expected = "a model whose projection of the inputs is certain";
+            return Err(Error::invalid("joint predictions", expected, "random weights"));
+        }
+        Ok(self.map.apply(&self.scale_inputs(x)?)?.mean)
     }
 
     /// The N×N covariance of one output at the rows of x, all at once.
     pub fn joint_covariance(&self, x: &Mat, output: usize) -> Result<Mat> {
-        let x = self.scale_inputs(x)?;
+        let x = self.places(x)?;
         let Some(f) = self.factors.iter().find(|f| f.columns.contains(&output)) else {
             let expected = format!("one of the {} outputs, from 0", self.outputs());
             return Err(Error::invalid("output", expected, output));
@@ -190,7 +221,7 @@ impl Posterior {
     /// A draw depends on the seed and its number alone.
     pub fn sample(&self, x: &Mat, count: usize, seed: u64) -> Result<Vec<Mat>> {
         let mean = self.predict(x)?.mean;
-        let scaled = self.scale_inputs(x)?;
+        let scaled = self.places(x)?;
         let roots: Vec<Mat> =
             self.factors.iter().map(|f| root(&self.joint_scaled(f, &scaled))).collect::<Result<_>>()?;
         let draw = |s: usize| {
@@ -257,6 +288,21 @@ impl Posterior {
 
     /// At uncertain inputs; rows are independent of each other.
     pub fn predict_uncertain(&self, q: &Gaussians) -> Result<Prediction> {
+        let q = &self.scale_gaussians(q)?;
+        if self.map == InputMap::AsIs {
+            return self.predict_latent(q);
+        }
+        let d = self.outputs();
+        let mut all = Prediction { mean: Mat::zeros(q.n(), d), var: Mat::zeros(q.n(), d) };
+        for (n, (mean, cov)) in self.total_covariance(q)?.into_iter().enumerate() {
+            all.mean.row_mut(n).copy_from_slice(&mean);
+            (0..d).for_each(|j| all.var[(n, j)] = cov[(j, j)].max(0.0));
+        }
+        Ok(all)
+    }
+
+    /// At uncertain places in the kernel's space.
+    fn predict_latent(&self, q: &Gaussians) -> Result<Prediction> {
         let d = self.outputs();
         let rows = self.each_row(q, |row, psi| {
             let (mut mean, mut var) = (vec![0.0; d], vec![0.0; d]);
@@ -287,6 +333,34 @@ impl Posterior {
     ///
     /// Outputs observed at different rows have different posteriors, which are uncorrelated given x.
     pub fn covariance(&self, q: &Gaussians) -> Result<Vec<Mat>> {
+        let q = &self.scale_gaussians(q)?;
+        if self.map == InputMap::AsIs {
+            return self.covariance_latent(q);
+        }
+        Ok(self.total_covariance(q)?.into_iter().map(|(_, cov)| cov).collect())
+    }
+
+    /// Mean and covariance of the outputs at each uncertain scaled input, over the sigma points around it:
+    /// E[f] = E E[f|x], cov f = E cov(f|x) + cov E[f|x].
+    fn total_covariance(&self, q: &Gaussians) -> Result<Vec<(Vec<f64>, Mat)>> {
+        let d = self.outputs();
+        let one = |n: usize| -> Result<(Vec<f64>, Mat)> {
+            let points = self.map.apply(&sigma_points(q.mean.row(n), q.var.row(n)))?;
+            let (means, covs) = (self.predict_latent(&points)?.mean, self.covariance_latent(&points)?);
+            let weight = 1.0 / points.n() as f64;
+            let mean: Vec<f64> = (0..d).map(|j| weight * means.col(j).iter().sum::<f64>()).collect();
+            let mut cov = Mat::zeros(d, d);
+            for (s, own) in covs.iter().enumerate() {
+                let apart = |j: usize| means[(s, j)] - mean[j];
+                cov.add_scaled(weight, own);
+                cov.add_scaled(weight, &Mat::from_fn(d, d, |i, j| apart(i) * apart(j)));
+            }
+            Ok((mean, cov))
+        };
+        (0..q.n()).into_par_iter().map(one).collect()
+    }
+
+    fn covariance_latent(&self, q: &Gaussians) -> Result<Vec<Mat>> {
         let d = self.outputs();
         let scale = &self.scaling.scale;
         let (alpha, v) = (self.all(|f| &f.alpha), self.all(|f| &f.v));
@@ -347,7 +421,6 @@ impl Posterior {
         q: &Gaussians,
         then: impl Fn(&Gaussians, &Psi) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
-        let q = self.scale_gaussians(q)?;
         let one = |n: usize| -> Result<T> {
             let row = q.select_rows(&[n]);
             then(&row, &self.expectation.psi_whitened(&*self.kernel, &row, &self.z, &self.l)?)

@@ -81,7 +81,6 @@ impl Exact {
         let mut kxx = self.l.inverse();
         kxx.scale(-0.5 * self.outputs as f64);
         linalg::gemm(0.5, &self.alpha, linalg::Op::N, &self.alpha, linalg::Op::T, &mut kxx);
-        linalg::symmetrize(&mut kxx);
         ExactBar { noise: kxx.trace(), kxx }
     }
 

@@ -2,6 +2,8 @@
 
 mod collapsed;
 mod exact;
+mod fitc;
 
 pub use collapsed::{Collapse, Collapsed, CollapsedBar, collapsed};
 pub use exact::{Exact, ExactBar, exact, exact_root};
+pub use fitc::{Fitc, FitcBar, fitc};

@@ -69,7 +69,7 @@ impl BayesianGplvm {
 
     fn project_row(&self, posterior: &Posterior, y: &[f64]) -> Result<(Vec<f64>, Vec<f64>, f64)> {
         let objective = RowBound::new(posterior, y);
-        let (near, exact) = self.nearest_rows(y);
+        let (near, exact) = self.outputs.nearest_rows(y, STARTS);
         if let Some(n) = exact {
             let (mean, var) = (self.mean.value.row(n).to_vec(), self.var.value.row(n).to_vec());
             let bound = objective.value(&one(&mean, &var), None)?;
@@ -91,28 +91,6 @@ impl BayesianGplvm {
             }
         }
         best.ok_or_else(|| failure.expect("at least one start"))
-    }
-
-    /// The training rows nearest in the cells that both have, and one that is equal in all cells.
-    fn nearest_rows(&self, y: &[f64]) -> (Vec<usize>, Option<usize>) {
-        let train = &self.outputs.y;
-        let mut distances: Vec<(f64, usize)> = Vec::with_capacity(train.rows());
-        let mut exact = None;
-        for n in 0..train.rows() {
-            let row = train.row(n);
-            let both = || y.iter().zip(row).filter(|(a, b)| !a.is_nan() && !b.is_nan());
-            let count = both().count();
-            if count > 0 {
-                let square: f64 = both().map(|(a, b)| (a - b).powi(2)).sum();
-                distances.push((square / count as f64, n));
-            }
-            let same = || y.iter().zip(row).all(|(a, b)| a == b || (a.is_nan() && b.is_nan()));
-            if exact.is_none() && count > 0 && same() {
-                exact = Some(n);
-            }
-        }
-        distances.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        (distances.iter().take(STARTS).map(|d| d.1).collect(), exact)
     }
 }
 

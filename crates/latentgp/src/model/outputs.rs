@@ -110,6 +110,27 @@ impl Outputs {
         counts
     }
 
+    /// The `count` rows nearest to a row in the cells that both have, and one that is equal in all cells.
+    pub(crate) fn nearest_rows(&self, y: &[f64], count: usize) -> (Vec<usize>, Option<usize>) {
+        let mut distances: Vec<(f64, usize)> = Vec::with_capacity(self.n());
+        let mut exact = None;
+        for n in 0..self.n() {
+            let row = self.y.row(n);
+            let both = || y.iter().zip(row).filter(|(a, b)| !a.is_nan() && !b.is_nan());
+            let cells = both().count();
+            if cells > 0 {
+                let square: f64 = both().map(|(a, b)| (a - b).powi(2)).sum();
+                distances.push((square / cells as f64, n));
+            }
+            let same = || y.iter().zip(row).all(|(a, b)| a == b || (a.is_nan() && b.is_nan()));
+            if exact.is_none() && cells > 0 && same() {
+                exact = Some(n);
+            }
+        }
+        distances.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        (distances.iter().take(count).map(|d| d.1).collect(), exact)
+    }
+
     /// Y with zeros for missing cells, all columns.
     pub(crate) fn zero_filled(&self) -> Mat {
         self.y.map(|v| if v.is_nan() { 0.0 } else { v })

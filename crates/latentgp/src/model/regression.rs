@@ -16,7 +16,7 @@ use crate::kernel::{self, Kernel};
 use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::param::{self, Param, Parameterized, Transform};
-use crate::posterior::{Posterior, Prediction};
+use crate::posterior::{InputMap, Posterior, Prediction};
 
 /// The noise variance stays between these parts of the mean square of the scaled data (above the first,
 /// below the second), so that no fit drives it to nothing.
@@ -263,6 +263,7 @@ impl Model for Regression {
             scaling: self.scaling.clone(),
             mean: self.mean.clone(),
             inputs: self.inputs.clone(),
+            map: InputMap::AsIs,
         })
     }
 }

@@ -18,7 +18,7 @@ use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
 use crate::mean::Mean;
-use crate::posterior::{Factors, Posterior};
+use crate::posterior::{Factors, InputMap, Posterior};
 use rayon::prelude::*;
 
 /// What is added to diagonals before they are factored.
@@ -243,6 +243,7 @@ impl SparseBound<'_> {
             scaling: self.scaling.clone(),
             mean: Mean::Zero,
             inputs: None,
+            map: InputMap::AsIs,
         })
     }
 }

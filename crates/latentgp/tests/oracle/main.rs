@@ -1,8 +1,13 @@
 //! Test vectors from an independent implementation: every JSON case in `tests/vectors/`, or in the folder
 //! that `LATENTGP_VECTORS` names. One line a case with its largest relative error.
 
+mod bayesian_gplvm;
 mod gplvm;
+mod named;
+mod ppca;
+mod projection;
 mod read;
+mod regression;
 
 use std::path::PathBuf;
 
@@ -75,11 +80,15 @@ fn every_vector_agrees() {
 /// What a case is, by its fields and the prefix of its name.
 fn kind(name: &str, case: &serde_json::Value) -> Option<fn(&serde_json::Value, &mut Errors)> {
     let has = |key: &str| case.get(key).is_some();
-    match () {
-        _ if has("cases") && has("mu") => Some(gplvm::run),
-        _ => {
-            let _ = name;
-            None
-        }
+    let model = case.get("model").and_then(|m| m.as_str());
+    match model {
+        _ if has("cases") && has("mu") => Some(bayesian_gplvm::run),
+        Some("gpr") => Some(regression::run_named),
+        Some("ppca") => Some(ppca::run),
+        Some("gplvm") => Some(gplvm::run),
+        Some("spgp_dr") => Some(projection::spgp_dr),
+        Some("vdmgp") => Some(projection::vdmgp),
+        _ if name.starts_with("gp_regression") => Some(regression::run_nested),
+        _ => None,
     }
 }

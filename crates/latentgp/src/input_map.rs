@@ -1,0 +1,112 @@
+//! What stands between scaled inputs and those that enter the kernel.
+//!
+//! ```text
+//! as is        x
+//! projected    xPᵀ                                                       SPGP-DR
+//! random       N(xWᵀ, diag (x∘x)Vᵀ), with q(w_kd) = N(W_kd, V_kd)        VDMGP
+//! ```
+//!
+//! x is the scaled input.
+
+use crate::error::{Error, Result};
+use crate::expectation::Gaussians;
+use crate::linalg;
+use crate::mat::Mat;
+
+/// How scaled inputs become those of the kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum InputMap {
+    /// They are the same.
+    #[default]
+    AsIs,
+    /// A known projection.
+    Projected {
+        /// P, K×D.
+        p: Mat,
+    },
+    /// An uncertain projection, its entries independent and normal.
+    Random {
+        /// W, K×D: the means.
+        mean: Mat,
+        /// V, K×D: the variances.
+        var: Mat,
+    },
+}
+
+impl InputMap {
+    /// Whether an input has one certain place in the kernel's space.
+    pub fn is_certain(&self) -> bool {
+        !matches!(self, InputMap::Random { .. })
+    }
+
+    /// D, the columns of the inputs, for a kernel of `dim` columns.
+    pub fn input_dim(&self, dim: usize) -> usize {
+        match self {
+            InputMap::AsIs => dim,
+            InputMap::Projected { p } => p.cols(),
+            InputMap::Random { mean, .. } => mean.cols(),
+        }
+    }
+
+    /// The places in the kernel's space of scaled inputs, N×D; variances are 0 where they are certain.
+    ///
+    /// Errs when the columns differ in number from those that the map was made for, and when a number is
+    /// not finite.
+    pub fn apply(&self, x: &Mat) -> Result<Gaussians> {
+        if x.cols() != self.input_dim(x.cols()) {
+            return Err(Error::shape("columns of the inputs", self.input_dim(x.cols()), x.cols()));
+        }
+        let q = match self {
+            InputMap::AsIs => Gaussians::certain(x.clone()),
+            InputMap::Projected { p } => Gaussians::certain(linalg::mul_nt(x, p)),
+            InputMap::Random { mean, var } => {
+                Gaussians { mean: linalg::mul_nt(x, mean), var: linalg::mul_nt(&x.map(|v| v * v), var) }
+            }
+        };
+        if !(q.mean.is_finite() && q.var.is_finite()) {
+            return Err(Error::not_finite("a projected input"));
+        }
+        Ok(q)
+    }
+}
+
+/// The 2D points of the unscented rule around one uncertain input: x ± √(D S_d) along each column.
+pub(crate) fn sigma_points(mean: &[f64], var: &[f64]) -> Mat {
+    let d = mean.len();
+    Mat::from_fn(2 * d, d, |s, j| {
+        let step = if s % d == j { (d as f64 * var[j]).sqrt() } else { 0.0 };
+        if s < d { mean[j] + step } else { mean[j] - step }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_projected() {
+        let x = Mat::from_rows(&[[1.0, 1.0], [0.0, 0.0]]);
+        let p = Mat::from_rows(&[[2.0, -1.0]]);
+        assert_eq!(InputMap::AsIs.apply(&x).unwrap(), Gaussians::certain(x.clone()));
+        let map = InputMap::Projected { p: p.clone() };
+        assert!(map.is_certain());
+        assert_eq!(map.apply(&x).unwrap(), Gaussians::certain(Mat::column(&[1.0, 0.0])));
+        let map = InputMap::Random { mean: p, var: Mat::from_rows(&[[0.25, 0.5]]) };
+        let q = map.apply(&x).unwrap();
+        assert!(!map.is_certain());
+        assert_eq!((q.mean.as_slice(), q.var.as_slice()), (&[1.0, 0.0][..], &[0.75, 0.0][..]));
+        assert!(matches!(map.apply(&Mat::zeros(1, 3)), Err(Error::Shape { .. })));
+        for bad in [f64::NAN, f64::INFINITY, 1e300] {
+            assert!(matches!(map.apply(&Mat::filled(1, 2, bad)), Err(Error::NotFinite { .. })));
+        }
+    }
+
+    #[test]
+    fn sigma_points_have_the_moments() {
+        let points = sigma_points(&[1.0, 2.0], &[0.3, 0.0]);
+        let mean = |j: usize| points.col(j).iter().sum::<f64>() / 4.0;
+        let var = |j: usize| points.col(j).iter().map(|v| (v - mean(j)).powi(2)).sum::<f64>() / 4.0;
+        assert!((mean(0) - 1.0).abs() < 1e-15 && (var(0) - 0.3).abs() < 1e-15);
+        assert!((mean(1) - 2.0).abs() < 1e-15 && var(1) == 0.0);
+    }
+}

@@ -1,0 +1,296 @@
+//! SPGP-DR: FITC on a learned projection of the inputs, of Snelson & Ghahramani (2006), "Variable noise and
+//! dimensionality reduction for sparse Gaussian processes".
+//!
+//! ```text
+//! y = f(Px̃) + ε,  f ~ GP(0, k),  P: K×D a parameter,  x̃ the scaled input
+//! F = fitc(Y, diag k(XPᵀ), k(XPᵀ, Z), k(Z, Z), σ²)     P̄ = (∂F/∂(XPᵀ))ᵀX
+//! ```
+//!
+//! With P = I, fixed, it is plain FITC regression ([`SpgpDr::fitc`]). The evidence is that of the data as
+//! given: the Jacobian of the scaling is in it.
+
+use super::{Model, Supervised};
+use crate::blocks;
+use crate::error::{Error, Result};
+use crate::evidence::{self, Fitc};
+use crate::expectation::Auto;
+use crate::kernel::{self, Kernel, KernelGrad};
+use crate::linalg::Cholesky;
+use crate::mat::Mat;
+use crate::mean::Mean;
+use crate::param::{self, Param, Parameterized};
+use crate::posterior::{Factors, InputMap, Posterior};
+
+/// The model: parameters and data. [`SpgpDrTraining`](super::SpgpDrTraining) makes and fits one.
+#[derive(Clone, Debug)]
+pub struct SpgpDr {
+    /// The kernel, in the projected space.
+    pub kernel: Box<dyn Kernel>,
+    /// σ², in the units of the scaled targets.
+    pub noise: Param,
+    /// Z, M×K, in the projected space.
+    pub z: Param,
+    /// P, K×D.
+    pub p: Param,
+    /// Added to the diagonal of Kzz.
+    pub jitter: f64,
+    /// Inputs and targets.
+    pub data: Supervised,
+}
+
+/// What the evidence is made from.
+struct Parts {
+    latent: Mat,
+    kzz: Cholesky,
+    fitc: Fitc,
+}
+
+impl SpgpDr {
+    /// A model at the projection (K×D) and the inducing inputs (M×K) given.
+    ///
+    /// Errs when shapes disagree or a value is outside its domain.
+    pub fn new(data: Supervised, kernel: impl Kernel + 'static, p: Mat, z: Mat, noise: f64) -> Result<Self> {
+        if p.cols() != data.x.cols() || p.rows() == 0 {
+            return Err(Error::shape("the projection", format!("at least 1 × {}", data.x.cols()), p.shape()));
+        }
+        if z.cols() != p.rows() || z.rows() == 0 {
+            return Err(Error::shape("inducing inputs", format!("at least 1 × {}", p.rows()), z.shape()));
+        }
+        kernel::check_dim(&kernel, p.rows())?;
+        let model = SpgpDr {
+            kernel: Box::new(kernel),
+            noise: Param::scalar(noise),
+            z: Param::free(z),
+            p: Param::free(p),
+            jitter: 1e-6,
+            data,
+        };
+        model.params().iter().try_for_each(|(name, p)| p.check(name))?;
+        Ok(model)
+    }
+
+    /// Plain FITC regression: the projection is the identity, and stays it.
+    pub fn fitc(data: Supervised, kernel: impl Kernel + 'static, z: Mat, noise: f64) -> Result<Self> {
+        let p = Mat::eye(data.x.cols());
+        let mut model = Self::new(data, kernel, p, z, noise)?;
+        model.p.fixed = true;
+        Ok(model)
+    }
+
+    /// XPᵀ, N×K.
+    pub fn latent(&self) -> Mat {
+        blocks::mul_nt(1.0, &self.data.x, &self.p.value)
+    }
+
+    fn parts(&self) -> Result<Parts> {
+        let latent = self.latent();
+        let (n, m, z) = (latent.rows(), self.z.value.rows(), &self.z.value);
+        let (mut kzz, mut kxz, mut diag) = (Mat::zeros(m, m), Mat::zeros(n, m), vec![0.0; n]);
+        self.kernel.gram(z, &mut kzz);
+        (0..m).for_each(|i| kzz[(i, i)] += self.jitter);
+        if !kzz.is_finite() {
+            return Err(Error::not_finite("Kzz"));
+        }
+        let kzz = Cholesky::with_jitter(&kzz, "Kzz")?;
+        self.kernel.cross(&latent, z, &mut kxz);
+        self.kernel.diag(&latent, &mut diag);
+        let fitc = evidence::fitc(&self.data.y, &diag, &kxz, &kzz, self.noise.get())?;
+        Ok(Parts { latent, kzz, fitc })
+    }
+}
+
+impl Parameterized for SpgpDr {
+    fn params(&self) -> Vec<(String, &Param)> {
+        let mut all = param::prefixed("kernel", self.kernel.params());
+        all.extend([("noise", &self.noise), ("z", &self.z), ("p", &self.p)].map(|(s, p)| (s.to_string(), p)));
+        all
+    }
+
+    fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
+        let mut all = param::prefixed("kernel", self.kernel.params_mut());
+        let own = [("noise", &mut self.noise), ("z", &mut self.z), ("p", &mut self.p)];
+        all.extend(own.map(|(s, p)| (s.to_string(), p)));
+        all
+    }
+}
+
+impl Model for SpgpDr {
+    /// The Jacobian of the scaling.
+    fn constant(&self) -> f64 {
+        self.data.log_jacobian()
+    }
+
+    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
+        let parts = self.parts()?;
+        let value = parts.fitc.value;
+        let Some(grad) = grad else { return Ok(value) };
+        grad.fill(0.0);
+        let bar = parts.fitc.bar(&parts.kzz);
+        let z = &self.z.value;
+        let (theta_bar, rest) = grad.split_at_mut(param::count(&self.kernel));
+        let (noise_bar, rest) = rest.split_at_mut(1);
+        let (z_slot, p_slot) = rest.split_at_mut(z.len());
+
+        noise_bar[0] = bar.noise;
+        let mut z_bar = Mat::zeros(z.rows(), z.cols());
+        let mut x_bar = Mat::zeros(parts.latent.rows(), parts.latent.cols());
+        let at = KernelGrad { theta: theta_bar, x: Some(&mut z_bar), z: None };
+        self.kernel.gram_adjoint(z, &bar.kzz, at);
+        let at = KernelGrad { theta: theta_bar, x: Some(&mut x_bar), z: Some(&mut z_bar) };
+        self.kernel.cross_adjoint(&parts.latent, z, &bar.kxz, at);
+        let at = KernelGrad { theta: theta_bar, x: Some(&mut x_bar), z: None };
+        self.kernel.diag_adjoint(&parts.latent, &bar.kxx_diag, at);
+        z_slot.copy_from_slice(z_bar.as_slice());
+        p_slot.copy_from_slice(blocks::mul_tn(&x_bar, &self.data.x).as_slice());
+        if grad.iter().any(|g| !g.is_finite()) {
+            return Err(Error::not_finite("the gradient of the evidence"));
+        }
+        Ok(value)
+    }
+
+    fn posterior(&self) -> Result<Posterior> {
+        let Parts { kzz, fitc, .. } = self.parts()?;
+        let columns = (0..self.data.y.cols()).collect();
+        Ok(Posterior {
+            kernel: self.kernel.clone(),
+            z: self.z.value.clone(),
+            noise: self.noise.get(),
+            factors: vec![Factors::new(columns, fitc.alpha.clone(), fitc.c(), &kzz)],
+            l: kzz,
+            expectation: Box::new(Auto),
+            scaling: self.data.outputs.clone(),
+            mean: Mean::Zero,
+            inputs: Some(self.data.inputs.clone()),
+            map: InputMap::Projected { p: self.p.value.clone() },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{differences, relative_error};
+    use crate::data::Scale;
+    use crate::kernel::{Linear, Matern32, Rbf};
+    use crate::linalg;
+
+    const GRADIENT: f64 = 1e-7;
+    /// Of what is equal in exact arithmetic, with no jitter and a kernel matrix of condition 1e6 or less.
+    const EQUAL: f64 = 1e-9;
+
+    fn data(n: usize, d: usize) -> Supervised {
+        let x = Mat::from_fn(n, d, |i, j| ((i * 7 + j * 3) as f64 * 0.9).sin() * (1.0 + j as f64));
+        let y = Mat::from_fn(n, 2, |i, j| (x[(i, 0)] + j as f64).sin() + 0.1 * ((i * 5 + j) as f64).cos());
+        Supervised::new(&x, &y, Scale::Standardize, Scale::Standardize).unwrap()
+    }
+
+    fn set(model: &mut SpgpDr, theta: &[f64]) {
+        let mut rest = theta;
+        for (_, p) in model.params_mut() {
+            let (own, others) = rest.split_at(p.len());
+            p.value.as_mut_slice().copy_from_slice(own);
+            rest = others;
+        }
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_differences() {
+        let p = Mat::from_fn(2, 4, |i, j| 0.5 * ((i * 4 + j) as f64).cos());
+        let z = Mat::from_fn(5, 2, |i, j| ((i * 2 + j) as f64 * 1.7).sin());
+        let kernels: [Box<dyn Kernel>; 2] =
+            [Box::new(Rbf::new(2)), Box::new(Matern32::new(2) + Linear::new(2))];
+        for kernel in kernels {
+            let mut model = SpgpDr::new(data(12, 4), kernel, p.clone(), z.clone(), 0.2).unwrap();
+            let mut grad = vec![0.0; param::count(&model)];
+            let value = model.log_evidence(Some(&mut grad)).unwrap();
+            assert_eq!(value, model.log_evidence(None).unwrap());
+            let theta = param::values(&model);
+            let fd = differences(&theta, |theta| {
+                set(&mut model, theta);
+                model.log_evidence(None).unwrap()
+            });
+            let error = relative_error(&grad, &fd, 1e-3);
+            assert!(error < GRADIENT, "{error:e}");
+        }
+    }
+
+    #[test]
+    fn the_identity_makes_it_plain_fitc() {
+        let data = data(15, 2);
+        let (k, z) = (Rbf::new(2), data.x.select_rows(&[0, 3, 6, 9]));
+        let mut projected = SpgpDr::new(data.clone(), k.clone(), Mat::eye(2), z.clone(), 0.1).unwrap();
+        let plain = SpgpDr::fitc(data.clone(), k.clone(), z.clone(), 0.1).unwrap();
+        assert!(plain.p.fixed && !projected.p.fixed);
+        projected.jitter = 0.0;
+        let (mut kzz, mut kxz) = (Mat::zeros(4, 4), Mat::zeros(15, 4));
+        k.gram(&z, &mut kzz);
+        k.cross(&data.x, &z, &mut kxz);
+        let kzz = Cholesky::new(&kzz, "Kzz").unwrap();
+        let by_hand = evidence::fitc(&data.y, &[1.0; 15], &kxz, &kzz, 0.1).unwrap().value;
+        let ours = projected.log_evidence(None).unwrap();
+        assert!((ours - by_hand - data.log_jacobian()).abs() < EQUAL);
+    }
+
+    #[test]
+    fn inducing_inputs_at_the_data_make_it_exact() {
+        let data = data(12, 3);
+        let mut k = Rbf::new(3);
+        k.lengthscale.set(0.7);
+        let mut model = SpgpDr::fitc(data.clone(), k.clone(), data.x.clone(), 0.1).unwrap();
+        model.jitter = 0.0;
+        let mut kxx = Mat::zeros(12, 12);
+        k.gram(&data.x, &mut kxx);
+        (0..12).for_each(|i| kxx[(i, i)] += 0.1);
+        let exact = Cholesky::new(&kxx, "K").unwrap();
+        let solved = exact.solve(&data.y);
+        let value = -12.0 * std::f64::consts::TAU.ln() - exact.log_det() - 0.5 * data.y.dot(&solved);
+        let ours = model.log_evidence(None).unwrap() - data.log_jacobian();
+        assert!((ours - value).abs() < EQUAL * value.abs(), "{ours} against {value}");
+
+        let new = Mat::from_fn(5, 3, |i, j| ((i + 2 * j) as f64).cos());
+        let found = model.posterior().unwrap().predict(&new).unwrap();
+        let mut cross = Mat::zeros(5, 12);
+        k.cross(&data.inputs.apply(&new).unwrap(), &data.x, &mut cross);
+        let mean = data.outputs.undo_mean(&linalg::mul(&cross, &solved)).unwrap();
+        assert!(relative_error(found.mean.as_slice(), mean.as_slice(), 1e-3) < EQUAL);
+        let explained = linalg::mul(&cross, &exact.solve(&cross.t()));
+        let var = Mat::from_fn(5, 2, |i, j| (1.0 - explained[(i, i)]) * data.outputs.scale[j].powi(2));
+        assert!(relative_error(found.var.as_slice(), var.as_slice(), 1e-3) < EQUAL);
+    }
+
+    #[test]
+    fn uncertain_inputs_spread_the_prediction() {
+        use crate::expectation::Gaussians;
+        let data = data(15, 3);
+        let p = Mat::from_rows(&[[0.8, -0.3, 0.2]]);
+        let z = Mat::from_fn(6, 1, |i, _| i as f64 * 0.6 - 1.5);
+        let posterior = SpgpDr::new(data, Rbf::new(1), p, z, 0.05).unwrap().posterior().unwrap();
+        let x = Mat::from_fn(3, 3, |i, j| ((i + j) as f64).sin());
+        let certain = posterior.predict(&x).unwrap();
+        let none = posterior.predict_uncertain(&Gaussians::certain(x.clone())).unwrap();
+        assert!(relative_error(none.mean.as_slice(), certain.mean.as_slice(), 1e-3) < EQUAL);
+        assert!(relative_error(none.var.as_slice(), certain.var.as_slice(), 1e-3) < EQUAL);
+        let wide = Gaussians::new(x, Mat::filled(3, 3, 0.05)).unwrap();
+        let spread = posterior.predict_uncertain(&wide).unwrap();
+        let cov = posterior.covariance(&wide).unwrap();
+        assert!((0..3).all(|i| (cov[i][(1, 1)] - spread.var[(i, 1)]).abs() < 1e-12));
+        assert!(spread.var.as_slice().iter().sum::<f64>() > none.var.as_slice().iter().sum::<f64>());
+    }
+
+    #[test]
+    fn shapes_that_disagree_are_errors() {
+        let (data, k) = (data(6, 3), Rbf::new(2));
+        let new = |p: Mat, z: Mat, noise: f64| SpgpDr::new(data.clone(), k.clone(), p, z, noise);
+        assert!(new(Mat::zeros(2, 3), Mat::zeros(4, 2), 0.1).is_ok());
+        for (p, z) in
+            [((2, 2), (4, 2)), ((0, 3), (4, 0)), ((2, 3), (4, 3)), ((2, 3), (0, 2)), ((3, 3), (4, 3))]
+        {
+            assert!(matches!(new(Mat::zeros(p.0, p.1), Mat::zeros(z.0, z.1), 0.1), Err(Error::Shape { .. })));
+        }
+        assert!(matches!(new(Mat::zeros(2, 3), Mat::zeros(4, 2), 0.0), Err(Error::Invalid { .. })));
+        assert!(matches!(
+            new(Mat::filled(2, 3, f64::NAN), Mat::zeros(4, 2), 0.1),
+            Err(Error::Invalid { .. })
+        ));
+    }
+}
