@@ -1,7 +1,28 @@
-//! The `latentgp` program.
+//! The `latentgp` program: options to library calls, and their results to tables, pictures and JSON.
 
-// The commands that draw come with the models they draw.
-#[allow(dead_code, unused_imports)]
+mod args;
+mod command;
+mod data;
+mod failure;
+#[allow(dead_code, unused_imports)] // Forecasts and regressions draw with what is not used yet.
 mod figure;
+mod fit;
+mod html;
+mod interrupt;
+mod out;
+mod picture;
+mod summary;
+mod trained;
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = args::read();
+    match command::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("latentgp: {failure}");
+            ExitCode::from(failure.code)
+        }
+    }
+}

@@ -108,6 +108,14 @@ pub enum Error {
         /// The system's words.
         reason: String,
     },
+    /// A model file is damaged, newer than this program, or not a model file.
+    #[error("{path}: {reason}")]
+    ModelFile {
+        /// The file.
+        path: String,
+        /// What is wrong and what to try.
+        reason: String,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

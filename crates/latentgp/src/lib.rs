@@ -35,6 +35,7 @@ pub mod data;
 pub mod error;
 pub mod evidence;
 pub mod expectation;
+pub mod file;
 mod gram;
 mod input_map;
 pub mod kernel;

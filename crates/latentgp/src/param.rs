@@ -6,9 +6,11 @@
 
 use crate::error::{Error, Result};
 use crate::mat::Mat;
+use serde::{Deserialize, Serialize};
 
 /// How an unconstrained number becomes a parameter.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Transform {
     /// θ = u.
     Identity,
@@ -95,7 +97,8 @@ impl Transform {
 
 /// A prior on each entry of a parameter, in its constrained space: the fit maximises
 /// log p(Y | θ) + Σ log p(θ).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Prior {
     /// Gamma(θ | shape, rate), on positive θ.
     Gamma {

@@ -64,7 +64,8 @@ fn the_papers_start_has_the_documented_bounds() {
 #[test]
 fn fits_reach_their_bounds_and_separate_the_regimes() {
     let Some((y, labels)) = oil_flow() else { return };
-    let cases: [(&str, Box<dyn Kernel>, Box<dyn Expectation>, f64, f64); 3] = [
+    type Case = (&'static str, Box<dyn Kernel>, Box<dyn Expectation>, f64, f64);
+    let cases: [Case; 3] = [
         ("rbf analytic", Box::new(Rbf::new(5)), Box::new(Analytic), 155.3, 0.98),
         ("rbf unscented", Box::new(Rbf::new(5)), Box::new(Unscented), 155.1, 0.98),
         ("Matérn 3/2 unscented", Box::new(Matern32::new(5)), Box::new(Unscented), 150.0, 0.95),

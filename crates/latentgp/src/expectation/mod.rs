@@ -173,8 +173,18 @@ pub trait Expectation: CloneExpectation + Send + Sync {
     /// The largest number of nodes that this expectation accepts.
     fn set_max_nodes(&mut self, _limit: usize) {}
 
+    /// The number of nodes beyond which it refuses to run; `None` where there are no nodes.
+    fn max_nodes(&self) -> Option<usize> {
+        None
+    }
+
     /// Draws new nodes for the given step, where nodes are drawn afresh.
     fn renew(&mut self, _step: u64) {}
+
+    /// The step of the last [`renew`](Self::renew) that changed the nodes.
+    fn step(&self) -> u64 {
+        0
+    }
 
     /// Whether [`renew`](Self::renew) changes the nodes: the objective is then noisy, and wants Adam.
     fn is_stochastic(&self) -> bool {

@@ -77,6 +77,9 @@ impl Rule for MonteCarlo {
             self.step = step;
         }
     }
+    fn step(&self) -> u64 {
+        self.step
+    }
     fn is_stochastic(&self) -> bool {
         self.fresh
     }

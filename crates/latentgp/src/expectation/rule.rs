@@ -57,6 +57,11 @@ pub trait Rule: Clone + Send + Sync + 'static {
     /// New nodes for each step; see [`Expectation::renew`].
     fn renew(&mut self, _step: u64) {}
 
+    /// See [`Expectation::step`].
+    fn step(&self) -> u64 {
+        0
+    }
+
     /// See [`Expectation::is_stochastic`].
     fn is_stochastic(&self) -> bool {
         false
@@ -327,6 +332,14 @@ impl<R: Rule> Expectation for R {
 
     fn set_max_nodes(&mut self, limit: usize) {
         Rule::set_max_nodes(self, limit);
+    }
+
+    fn max_nodes(&self) -> Option<usize> {
+        Some(Rule::max_nodes(self))
+    }
+
+    fn step(&self) -> u64 {
+        Rule::step(self)
     }
 
     fn renew(&mut self, step: u64) {

@@ -4,6 +4,7 @@ use super::{BayesianGplvm, Model, Outputs};
 use crate::error::Result;
 use crate::expectation::{Auto, Expectation, Gaussians, Psi, stronger};
 use crate::mat::Mat;
+use serde::{Deserialize, Serialize};
 
 /// Rows that are compared.
 const ROWS: usize = 50;
@@ -11,7 +12,7 @@ const ROWS: usize = 50;
 const LARGE: [f64; 3] = [0.02, 0.05, 0.05];
 
 /// Relative differences between the expectation of a fitted model and a stronger rule, on a sample of rows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
     /// The expectation that was used.
     pub expectation: String,

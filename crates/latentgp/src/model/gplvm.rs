@@ -17,7 +17,8 @@
 use super::exact_process::{ExactGrad, ExactProcess};
 use super::regression::noise_param;
 use super::restarts::{Climb, best_of, stage};
-use super::training::{OnProgress, hold, release, start_positions};
+use super::run::{hold, release};
+use super::training::{OnProgress, start_positions};
 use super::{Fitted, Model, Outputs};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};

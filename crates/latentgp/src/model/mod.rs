@@ -15,6 +15,7 @@ mod ppca_rows;
 mod regression;
 mod relevance;
 mod restarts;
+mod run;
 mod sparse_bound;
 mod sparse_regression;
 mod spgp_dr;
@@ -40,13 +41,14 @@ pub use ppca::{Ppca, PpcaGrad, PpcaLatent, PpcaOptions};
 pub use regression::{MeanKind, Regression, RegressionOptions};
 pub use relevance::{Direction, InputShare, USEFUL, WeightRelevance};
 pub use restarts::{Fitted, Restarts};
+pub use run::{Place, Run, Stage};
 pub use sparse_bound::Jitter;
 pub use sparse_regression::{SparseOptions, SparseRegression};
 pub use spgp_dr::SpgpDr;
 pub use spgp_dr_training::{ProjectionStart, SpgpDrTraining};
 pub use supervised::Supervised;
 pub use svgp::{MiniBatch, Svgp};
-pub use training::{Fit, OnProgress, Progress, Training};
+pub use training::{Fit, OnProgress, OnRun, Progress, Training};
 pub use using::Imputed;
 pub use vdmgp::{Terms, Vdmgp};
 pub use vdmgp_training::VdmgpTraining;
@@ -88,16 +90,27 @@ pub fn fit<M: Model + ?Sized>(model: &mut M, how: &dyn Optimizer, watch: &mut Wa
     let mut step = 0;
     let constant = model.constant();
     let mut objective = |u: &[f64], out: &mut [f64]| -> Result<f64> {
-        param::unflatten(model, u);
-        model.renew(step);
         step += 1;
-        let value = model.varying_evidence(Some(&mut grad))? + param::log_prior(model, Some(&mut grad));
-        param::chain(model, &grad, out);
-        out.iter_mut().for_each(|g| *g = -*g);
-        Ok(-value)
+        negative_evidence(model, step - 1, u, &mut grad, out)
     };
     let mut with_constant = |step: &Step<'_>| watch(&Step { value: step.value - constant, ..*step });
     let report = how.minimize(&mut u, &mut objective, &mut with_constant);
     param::unflatten(model, &u);
     report.map(|r| Report { value: r.value - constant, ..r })
+}
+
+/// −F − Σ log p(θ) at u, less the [`constant`](Model::constant), and its gradient in u; `grad` is room for that in θ.
+fn negative_evidence<M: Model + ?Sized>(
+    model: &mut M,
+    step: u64,
+    u: &[f64],
+    grad: &mut [f64],
+    out: &mut [f64],
+) -> Result<f64> {
+    param::unflatten(model, u);
+    model.renew(step);
+    let value = model.varying_evidence(Some(grad))? + param::log_prior(model, Some(grad));
+    param::chain(model, grad, out);
+    out.iter_mut().for_each(|g| *g = -*g);
+    Ok(-value)
 }

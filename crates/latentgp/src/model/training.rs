@@ -7,14 +7,14 @@
 //!
 //! Restarts shift the start of μ and the choice of Z; they run in parallel, and the best bound is kept.
 
-use super::{BayesianGplvm, Certificate, Jitter, Model, Outputs, pca};
+use super::{BayesianGplvm, Certificate, Jitter, Model, Outputs, Run, Stage, pca};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
-use crate::optim::{Adam, Lbfgs, Optimizer, Report, Step, StopReason};
-use crate::param::{Parameterized, Transform};
+use crate::optim::StopReason;
+use crate::param::Transform;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -105,32 +105,67 @@ pub struct Fit {
     pub extra_jitter: f64,
     /// How good the Ψ-statistics are.
     pub certificate: Certificate,
+    /// Where every restart that did not fail ended; those that were asked to stop can go on from there.
+    pub runs: Vec<Run>,
 }
 
 /// A callback that sees every iteration and may ask to stop; the best state is kept.
 pub type OnProgress<'a> = dyn Fn(&Progress) -> ControlFlow<()> + Sync + 'a;
 
+/// A callback that sees all of a restart's state after every iteration: to be stored, and to go on from.
+pub type OnRun<'a> = dyn Fn(&Run) -> ControlFlow<()> + Sync + 'a;
+
 impl Training {
     /// Fits a model of Y (N×D, NaN where a cell is missing).
     pub fn fit(&self, y: &Mat, kernel: &dyn Kernel, watch: &OnProgress<'_>) -> Result<Fit> {
-        let runs: Vec<Result<Fit>> = (0..self.restarts.max(1))
-            .into_par_iter()
-            .map(|restart| self.run(y, kernel, restart, watch))
+        self.resume(y, kernel, Vec::new(), &|run| {
+            watch(&Progress {
+                restart: run.restart,
+                held: run.stage == Stage::Held,
+                iteration: run.total_iterations(),
+                bound: run.bound().unwrap_or(f64::NAN),
+            })
+        })
+    }
+
+    /// Goes on from where runs of the same training were stored; restarts without one begin.
+    ///
+    /// Runs are those that a watch saw, or those of [`Fit::runs`]. The result is that of an uninterrupted fit, bit
+    /// for bit, where they hold the optimiser's state, and close to it where they are [`Run::light`].
+    pub fn resume(&self, y: &Mat, kernel: &dyn Kernel, mut runs: Vec<Run>, watch: &OnRun<'_>) -> Result<Fit> {
+        let stored: Vec<Option<Run>> = (0..self.restarts.max(1))
+            .map(|restart| runs.iter().position(|r| r.restart == restart).map(|at| runs.swap_remove(at)))
             .collect();
-        let bounds = runs.iter().map(|r| r.as_ref().ok().map(|f| f.bound)).collect();
+        let done: Vec<Result<(Fit, Run)>> = stored
+            .into_par_iter()
+            .enumerate()
+            .map(|(restart, run)| self.run(y, kernel, restart, run, watch))
+            .collect();
+        let bounds = done.iter().map(|r| r.as_ref().ok().map(|(f, _)| f.bound)).collect();
         let mut best: Option<Fit> = None;
         let mut failure = None;
-        for run in runs {
-            match run {
-                Ok(fit) if best.as_ref().is_none_or(|b| fit.bound > b.bound) => best = Some(fit),
-                Ok(_) => {}
+        let mut runs = Vec::new();
+        for one in done {
+            match one {
+                Ok((fit, run)) => {
+                    runs.push(run);
+                    if best.as_ref().is_none_or(|b| fit.bound > b.bound) {
+                        best = Some(fit);
+                    }
+                }
                 Err(e) => failure = failure.or(Some(e)),
             }
         }
         let mut best = best.ok_or_else(|| failure.expect("at least one run"))?;
         best.restarts = bounds;
+        best.runs = runs;
         best.certificate = best.model.certificate()?;
         Ok(best)
+    }
+
+    /// The model where a run stands.
+    pub fn model_at(&self, y: &Mat, kernel: &dyn Kernel, run: &Run) -> Result<BayesianGplvm> {
+        run.model(&self.start(y, kernel, run.restart)?)
     }
 
     /// The model at the start of a restart.
@@ -176,85 +211,51 @@ impl Training {
         Ok(())
     }
 
-    fn run(&self, y: &Mat, kernel: &dyn Kernel, restart: usize, watch: &OnProgress<'_>) -> Result<Fit> {
+    fn run(
+        &self,
+        y: &Mat,
+        kernel: &dyn Kernel,
+        restart: usize,
+        stored: Option<Run>,
+        watch: &OnRun<'_>,
+    ) -> Result<(Fit, Run)> {
         let mut model = self.start(y, kernel, restart)?;
-        let mut trace = Vec::new();
+        let mut run = match stored {
+            Some(run) => {
+                run.check(&mut model)?;
+                run.place_in(&mut model);
+                run
+            }
+            None => Run::first(restart, self.hold > 0, &mut model),
+        };
         let mut asked = false;
-        let (mut iterations, mut evaluations) = (0, 0);
-        let mut stage = |model: &mut BayesianGplvm, limit: usize, held: bool| -> Result<Report> {
-            let before = iterations;
-            let mut see = |step: &Step<'_>| {
-                trace.push(-step.value);
-                let at = Progress { restart, held, iteration: before + step.iteration, bound: -step.value };
-                let flow = watch(&at);
-                asked |= flow.is_break();
-                flow
-            };
-            let report = super::fit(model, &*self.optimizer(limit), &mut see)?;
-            iterations += report.iterations;
-            evaluations += report.evaluations;
-            Ok(report)
-        };
-        let mut last = None;
-        if self.hold > 0 {
-            let free = hold(&mut model);
-            let report = stage(&mut model, self.hold, true);
-            release(&mut model, &free);
-            last = Some(report?);
+        if run.stage == Stage::Held {
+            asked = run.advance(&mut model, self.hold, watch)?;
+            if !asked {
+                run.next_stage(&model);
+            }
         }
-        let stopped = last.as_ref().is_some_and(|r| r.stop_reason == StopReason::Asked);
-        let report = match last {
-            Some(report) if stopped => report,
-            _ => stage(&mut model, self.max_iterations, false)?,
-        };
-        let bound = model.log_evidence(None)?;
-        Ok(Fit {
-            bound,
-            iterations,
-            evaluations,
-            converged: report.converged,
-            stop_reason: report.stop_reason,
-            trace,
+        if run.stage == Stage::Free && !asked {
+            run.advance(&mut model, self.max_iterations, watch)?;
+        }
+        let stop_reason = run.stopped.filter(|_| run.is_over()).unwrap_or(StopReason::Asked);
+        if run.is_over() {
+            run = run.light();
+        }
+        let fit = Fit {
+            bound: model.log_evidence(None)?,
+            iterations: run.total_iterations(),
+            evaluations: run.total_evaluations(),
+            converged: stop_reason.converged(),
+            stop_reason,
+            trace: run.trace.clone(),
             restarts: Vec::new(),
             extra_jitter: model.extra_jitter()?,
-            certificate: Certificate {
-                expectation: String::new(),
-                reference: String::new(),
-                rows: 0,
-                psi1: 0.0,
-                psi2: 0.0,
-                bound: 0.0,
-            },
+            certificate: Certificate::default(),
+            runs: Vec::new(),
             model,
-        })
-    }
-
-    fn optimizer(&self, limit: usize) -> Box<dyn Optimizer> {
-        match self.expectation.is_stochastic() {
-            true => Box::new(Adam { max_iterations: limit, ..Adam::default() }),
-            false => Box::new(Lbfgs { max_iterations: limit, ..Lbfgs::default() }),
-        }
-    }
-}
-
-/// Fixes the noise and the kernel's variances; tells which of them were free.
-pub(super) fn hold(model: &mut impl Parameterized) -> Vec<String> {
-    let mut held = Vec::new();
-    for (name, p) in model.params_mut() {
-        let is_scale = name == "noise" || (name.starts_with("kernel.") && name.ends_with("variance"));
-        if is_scale && !p.fixed {
-            p.fixed = true;
-            held.push(name);
-        }
-    }
-    held
-}
-
-pub(super) fn release(model: &mut impl Parameterized, held: &[String]) {
-    for (name, p) in model.params_mut() {
-        if held.contains(&name) {
-            p.fixed = false;
-        }
+        };
+        Ok((fit, run))
     }
 }
 

@@ -1,0 +1,123 @@
+//! The command line: every command with its examples first.
+
+use crate::command::{completions, dataset, demo, impute, inspect, plot, reconstruct, report, transform};
+use crate::fit;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use latentgp::data::nearest;
+use std::num::NonZeroUsize;
+
+const TEMPLATE: &str = "\
+{about-with-newline}
+{before-help}{usage-heading} {usage}
+
+{all-args}{after-help}";
+
+/// Gaussian processes with uncertain inputs, for any kernel: latent spaces of tables, and what they tell.
+#[derive(Parser)]
+#[command(
+    name = "latentgp",
+    version,
+    before_help = "\
+Examples:
+  latentgp demo                                        a whole example, with a picture and a report
+  latentgp dataset oil-flow --n 300 > oil.csv          an embedded data set as CSV
+  latentgp fit oil.csv --labels regime --latent-dim 5 --kernel matern32 --out oil.lgp
+  latentgp plot oil.lgp --out oil.svg                  the latent map, the relevance, the bound
+  latentgp transform oil.lgp new.csv --out latent.csv  where new rows lie",
+    after_help = "\
+DATA is a file: CSV or TSV (header and delimiter are detected), .npy, .npz:KEY, .mat:KEY (MAT v5),
+.parquet, or - for CSV on standard input. Empty cells, NA and NaN are missing values.
+Results go to standard output or --out, progress and notes to standard error.
+Exit codes: 0 done, 1 the work failed, 2 wrong usage, 3 bad input data, 130 interrupted."
+)]
+pub struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub common: Common,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Args, Debug, Clone)]
+pub struct Common {
+    /// Seed of everything random; the same seed gives the same digits [default: 0]
+    #[arg(long, global = true, value_name = "N", help_heading = "Everywhere")]
+    pub seed: Option<u64>,
+    /// Threads to use; results do not depend on it [default: all cores]
+    #[arg(long, global = true, value_name = "N", help_heading = "Everywhere")]
+    pub threads: Option<NonZeroUsize>,
+    /// No progress and no notes on standard error
+    #[arg(long, short, global = true, help_heading = "Everywhere")]
+    pub quiet: bool,
+}
+
+impl Common {
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(0)
+    }
+}
+
+/// The commands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Learn a latent space of an embedded data set, print what it tells, write a picture and a report
+    Demo(demo::Args),
+    /// List the embedded data sets, or print one as CSV
+    Dataset(dataset::Args),
+    /// Learn a latent space of a table
+    Fit(Box<fit::Args>),
+    /// Find the latent positions of new rows, with variances
+    Transform(transform::Args),
+    /// Decode latent positions to data, with variances
+    Reconstruct(reconstruct::Args),
+    /// Fill the missing cells of a table, with variances
+    Impute(impute::Args),
+    /// Draw the latent map, the relevance and the bound of a model
+    Plot(plot::Args),
+    /// Write one self-contained HTML page about a model
+    Report(report::Args),
+    /// Show what is in a model file
+    Inspect(inspect::Args),
+    /// Print the completions of a shell
+    Completions(completions::Args),
+    /// Print the manual page, of the program or of one command
+    Man(completions::ManArgs),
+}
+
+/// The whole command line, examples in their place.
+pub fn command() -> clap::Command {
+    Cli::command().help_template(TEMPLATE).mut_subcommands(|c| c.help_template(TEMPLATE))
+}
+
+/// The arguments of this process; wrong usage ends it with code 2.
+pub fn read() -> Cli {
+    let matches = command().try_get_matches().unwrap_or_else(|e| suggested(e).exit());
+    Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit())
+}
+
+/// Adds the nearest command where the parser sees none: it does not know that `fti` is `fit`.
+fn suggested(mut e: clap::Error) -> clap::Error {
+    if let (Some(ContextValue::String(typed)), None) =
+        (e.get(ContextKind::InvalidSubcommand), e.get(ContextKind::SuggestedSubcommand))
+    {
+        let command = command();
+        let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        if let Some(near) = nearest(typed, &names) {
+            let near = ContextValue::Strings(vec![near.to_string()]);
+            e.insert(ContextKind::SuggestedSubcommand, near);
+        }
+    }
+    e
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_sound() {
+        super::command().debug_assert();
+    }
+}

@@ -1,0 +1,107 @@
+//! `latentgp inspect MODEL`.
+
+use crate::failure::{Failure, Outcome};
+use crate::trained::Ready;
+use crate::{out, summary};
+use latentgp::Mat;
+use latentgp::file::{ModelFile, Store, Trained, VERSION};
+use latentgp::param::Parameterized;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Of which model.
+#[derive(clap::Args)]
+#[command(before_help = "\
+Examples:
+  latentgp inspect oil.lgp
+  latentgp inspect oil.lgp --json | jq .header.report")]
+pub struct Args {
+    /// A model file
+    model: PathBuf,
+    /// Print JSON: the header of the file and the shape and range of every array
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints what is in the file.
+pub fn run(args: &Args) -> Outcome {
+    let file = ModelFile::read(&args.model).map_err(Failure::data)?;
+    if args.json {
+        let arrays: Value = file.tensors.iter().map(|(name, m)| (name.clone(), array(m))).collect();
+        return out::json(&json!({
+            "version": VERSION,
+            "kind": file.kind,
+            "header": file.header,
+            "arrays": arrays,
+        }));
+    }
+    let mut text = format!("{}: {}, format version {VERSION}\n", args.model.display(), file.kind);
+    if file.kind == Trained::KIND {
+        let ready = Ready::load(&args.model)?;
+        let trained = &ready.trained;
+        text += &(summary::text(&ready)? + "\n");
+        text += &format!("  scaling       {}, seed {}\n", trained.report.scale, trained.report.seed);
+        text += &format!("  columns       {}\n", trained.columns.join(", "));
+        if let Some(labels) = &trained.labels {
+            text += &format!("  labels        {}\n", labels.name);
+        }
+        if let Some(left) = &trained.unfinished {
+            let over = left.runs.iter().filter(|r| r.is_over()).count();
+            text += &format!(
+                "  unfinished    {over} of {} restarts are over; go on with `latentgp fit --resume {} --out FILE`\n",
+                left.training.restarts,
+                args.model.display()
+            );
+        }
+        text += "\nparameters\n";
+        for (name, p) in trained.model.params() {
+            let fixed = if p.fixed { ", fixed" } else { "" };
+            text += &line(&name, &p.value, &format!("{fixed}{}", constraint(&p.transform)));
+        }
+        text += "\nother arrays\n";
+        let parameters: Vec<String> = trained.model.params().into_iter().map(|(name, _)| name).collect();
+        for (name, m) in file.tensors.iter().filter(|(name, _)| !parameters.contains(name)) {
+            text += &line(name, m, "");
+        }
+    } else {
+        for (name, m) in &file.tensors {
+            text += &line(name, m, "");
+        }
+    }
+    out::text(&text)
+}
+
+fn constraint(transform: &latentgp::param::Transform) -> String {
+    use latentgp::param::Transform;
+    match transform {
+        Transform::Identity => String::new(),
+        Transform::Exp => ", positive".into(),
+        Transform::Softplus { lo } | Transform::Above { lo } => format!(", above {}", summary::short(*lo)),
+        Transform::Interval { lo, hi } => {
+            format!(", between {} and {}", summary::short(*lo), summary::short(*hi))
+        }
+    }
+}
+
+/// Smallest, largest and missing entries of an array.
+fn range(m: &Mat) -> (f64, f64, usize) {
+    let seen = || m.as_slice().iter().copied().filter(|v| !v.is_nan());
+    (seen().fold(f64::INFINITY, f64::min), seen().fold(f64::NEG_INFINITY, f64::max), m.len() - seen().count())
+}
+
+fn array(m: &Mat) -> Value {
+    let (lo, hi, missing) = range(m);
+    json!({ "shape": [m.rows(), m.cols()], "min": lo, "max": hi, "missing": missing })
+}
+
+fn line(name: &str, m: &Mat, also: &str) -> String {
+    const FEW: usize = 8;
+    let (lo, hi, missing) = range(m);
+    let values = match m.len() {
+        0 => "empty".to_string(),
+        1..=FEW => m.as_slice().iter().map(|v| summary::short(*v)).collect::<Vec<_>>().join(", "),
+        _ => format!("from {} to {}", summary::short(lo), summary::short(hi)),
+    };
+    let missing = if missing > 0 { format!(", {missing} missing") } else { String::new() };
+    format!("  {name:<24} {:>12}  {values}{missing}{also}\n", m.shape())
+}

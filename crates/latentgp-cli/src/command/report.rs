@@ -1,0 +1,46 @@
+//! `latentgp report MODEL --out FILE.html`.
+
+use crate::args::Common;
+use crate::failure::{Failure, Outcome};
+use crate::trained::Ready;
+use crate::{html, out};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Of what, and where to.
+#[derive(clap::Args)]
+#[command(before_help = "\
+Examples:
+  latentgp report oil.lgp --out oil.html
+  latentgp report oil.lgp --title \"Oil flow, pipe 3\" --out oil.html")]
+pub struct Args {
+    /// A model file
+    model: PathBuf,
+    /// The page
+    #[arg(long, value_name = "FILE.html")]
+    out: PathBuf,
+    /// Its title [default: the name of the model file]
+    #[arg(long)]
+    title: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Writes the page.
+pub fn run(args: &Args, common: &Common) -> Outcome {
+    out::check(Some(&args.out), &["html", "htm"])?;
+    let ready = Ready::load(&args.model)?;
+    if !html::bound_holds(&ready) {
+        return Err(Failure::work(format!(
+            "{}: the parameters do not give the bound of the training report; fit again",
+            args.model.display()
+        )));
+    }
+    let name = args.model.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    let title = args.title.clone().unwrap_or(name);
+    let page = html::page(&ready, &title, &args.model.display().to_string())?;
+    out::file(&args.out, page.as_bytes())?;
+    out::note(common.quiet, format!("the report is in {}", args.out.display()));
+    if args.json { out::json(&json!({ "out": args.out })) } else { Ok(()) }
+}

@@ -1,0 +1,128 @@
+//! DATA to matrices: which columns are numbers, labels or ids, and how new data fit an old model.
+
+use crate::failure::{Failure, Outcome};
+use latentgp::Mat;
+use latentgp::data::nearest;
+use latentgp::data::table::{Column, Table};
+use latentgp::file::Labels;
+
+/// Which columns of a table are used, and for what.
+#[derive(Debug, Clone, Default)]
+pub struct Choice<'a> {
+    /// A column, or a file, with the class of each row.
+    pub labels: Option<&'a str>,
+    /// A column that identifies rows.
+    pub id: Option<&'a str>,
+    /// Only these columns.
+    pub columns: &'a [String],
+    /// Not these columns.
+    pub exclude: &'a [String],
+}
+
+/// A table to learn from.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// The numbers.
+    pub y: Mat,
+    /// Their names.
+    pub columns: Vec<String>,
+    /// The labels, if there are any.
+    pub labels: Option<Labels>,
+}
+
+/// Reads DATA and takes out what is not to be learnt from.
+pub fn choose(spec: &str, choice: &Choice<'_>) -> Outcome<Chosen> {
+    let mut table = Table::read(spec).map_err(Failure::data)?;
+    let labels = choice.labels.map(|name| labels(&mut table, name)).transpose()?;
+    for name in choice.exclude.iter().map(String::as_str).chain(choice.id) {
+        table.take(name).map_err(Failure::data)?;
+    }
+    let columns: Vec<String> = match choice.columns {
+        [] => table.columns().iter().map(|c| c.to_string()).collect(),
+        chosen => chosen.to_vec(),
+    };
+    if columns.is_empty() {
+        return Err(Failure::data(format!("{spec}: no column of numbers is left")));
+    }
+    let numbers = table.numeric_columns();
+    if let Some(words) = columns.iter().find(|c| table.get(c).is_ok() && !numbers.contains(&c.as_str())) {
+        return Err(Failure::data(format!(
+            "{}, column `{words}`: expected numbers, found text; leave it out with `--exclude {words}` \
+             or make it the label with `--labels {words}`",
+            table.source()
+        )));
+    }
+    let y = table.numeric(&columns).map_err(Failure::data)?;
+    Ok(Chosen { y, columns, labels })
+}
+
+/// The labels: a column of the table, which is taken out of it, or a file with one column.
+fn labels(table: &mut Table, name: &str) -> Outcome<Labels> {
+    if table.columns().contains(&name) {
+        let column = table.take(name).map_err(Failure::data)?;
+        return Ok(Labels { name: name.into(), of: texts(&column) });
+    }
+    let is_file = std::path::Path::new(name).exists() || name.contains(".npz") || name.contains(".mat");
+    if !is_file {
+        // The table's own message names its columns and the nearest of them.
+        let unknown = table.get(name).err().map(|e| e.to_string()).unwrap_or_default();
+        return Err(Failure::data(format!("{unknown}; nor is there a file of that name")));
+    }
+    let file = Table::read(name).map_err(Failure::data)?;
+    let columns = file.columns();
+    let [only] = columns[..] else {
+        return Err(Failure::data(format!("{name}: labels are one column, this file has {}", columns.len())));
+    };
+    if file.rows() != table.rows() {
+        return Err(Failure::data(format!(
+            "{name}: expected {} labels, one for each row of {}, found {}",
+            table.rows(),
+            table.source(),
+            file.rows()
+        )));
+    }
+    Ok(Labels { name: "label".into(), of: texts(file.get(only).map_err(Failure::data)?) })
+}
+
+fn texts(column: &Column) -> Vec<String> {
+    (0..column.len()).map(|i| column.text(i)).collect()
+}
+
+/// Reads DATA for a model of the columns given; also the id column, to be put in front of results.
+///
+/// Columns are taken by name; where DATA or the model has no names, by position.
+pub fn for_model(spec: &str, columns: &[String], id: Option<&str>) -> Outcome<(Mat, Option<Column>)> {
+    let mut table = Table::read(spec).map_err(Failure::data)?;
+    let id = match id {
+        Some(name) => Some(table.take(name).map_err(Failure::data)?),
+        None => None,
+    };
+    let names = table.columns();
+    let missing: Vec<&String> = columns.iter().filter(|c| !names.contains(&c.as_str())).collect();
+    if missing.is_empty() {
+        return Ok((table.numeric(columns).map_err(Failure::data)?, id));
+    }
+    let numbered = |names: &mut dyn Iterator<Item = &str>| names.enumerate().all(|(j, n)| n == j.to_string());
+    let unnamed = numbered(&mut names.iter().copied()) || numbered(&mut columns.iter().map(String::as_str));
+    let numbers = table.numeric_columns();
+    if unnamed && numbers.len() == columns.len() {
+        return Ok((table.numeric(&numbers).map_err(Failure::data)?, id));
+    }
+    if unnamed {
+        return Err(Failure::data(format!(
+            "{}: the model has {} columns, found {} of numbers",
+            table.source(),
+            columns.len(),
+            numbers.len()
+        )));
+    }
+    let hint =
+        nearest(missing[0], &names).map_or(String::new(), |near| format!(" (is `{near}` the one meant?)"));
+    Err(Failure::data(format!(
+        "{}: has no column `{}`{hint}; the model needs its {} columns: {}",
+        table.source(),
+        missing[0],
+        columns.len(),
+        columns.join(", ")
+    )))
+}

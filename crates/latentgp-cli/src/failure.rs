@@ -1,0 +1,63 @@
+//! Exit codes: 1 the work failed, 2 wrong usage, 3 bad input data, 130 interrupted.
+
+use latentgp::Error;
+use std::fmt;
+
+/// Why the program ends with a code other than 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// The exit code.
+    pub code: u8,
+    message: String,
+}
+
+/// What a command returns.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// The work failed: exit code 1.
+    pub fn work(message: impl fmt::Display) -> Self {
+        Failure { code: 1, message: message.to_string() }
+    }
+
+    /// Wrong usage: exit code 2.
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Failure { code: 2, message: message.to_string() }
+    }
+
+    /// Bad input data: exit code 3.
+    pub fn data(message: impl fmt::Display) -> Self {
+        Failure { code: 3, message: message.to_string() }
+    }
+
+    /// Interrupted: exit code 130.
+    pub fn interrupted(message: impl fmt::Display) -> Self {
+        Failure { code: 130, message: message.to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// By what an error is about; where that is not enough, the caller says which it is.
+impl From<Error> for Failure {
+    fn from(e: Error) -> Self {
+        let code = match e {
+            Error::Invalid { .. }
+            | Error::Parse { .. }
+            | Error::TooManyNodes { .. }
+            | Error::NoClosedForm { .. } => 2,
+            Error::Csv { .. }
+            | Error::Data { .. }
+            | Error::Io { .. }
+            | Error::Shape { .. }
+            | Error::ModelFile { .. } => 3,
+            Error::Interrupted => 130,
+            _ => 1,
+        };
+        Failure { code, message: e.to_string() }
+    }
+}

@@ -1,0 +1,197 @@
+//! One HTML page about a model, with everything in it: no script, no font and no picture from elsewhere.
+
+use crate::failure::Outcome;
+use crate::figure;
+use crate::picture;
+use crate::summary::{self, bar, short};
+use crate::trained::Ready;
+use latentgp::model::Model;
+use latentgp::param::Parameterized;
+use std::fmt::Write;
+
+const STYLE: &str = "
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+.lead { color: #555; margin-top: 0; }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: 0.8rem; padding: 0; }
+.facts div { border: 1px solid #ddd; border-radius: 6px; padding: 0.6rem 0.8rem; }
+.facts b { display: block; font-size: 1.35rem; } .facts span { color: #555; font-size: 0.85rem; }
+figure { margin: 1rem 0; } figure svg { width: 100%; height: auto; } figcaption { color: #555; font-size: 0.9rem; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: 0.25rem 0.6rem 0.25rem 0; border-bottom: 1px solid #eee; vertical-align: top; }
+td.n, th.n { text-align: right; } td.bar { color: #0072b2; white-space: nowrap; }
+code, pre { font: 0.85rem ui-monospace, monospace; background: #f6f6f6; } pre { padding: 0.8rem; overflow-x: auto; }
+.warning { border-left: 4px solid #d55e00; padding: 0.4rem 0.8rem; background: #fdf3ec; }
+";
+
+/// Text as HTML.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// Text as HTML, what is between backticks as code.
+fn prose(text: &str) -> String {
+    let part = |(k, part): (usize, &str)| match k % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    };
+    text.split('`').enumerate().map(part).collect()
+}
+
+/// The page.
+pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
+    let trained = &ready.trained;
+    let report = &trained.report;
+    let (n, d, q, m) = trained.model.sizes();
+    let mut body = String::new();
+    let mut put = |text: String| body.push_str(&(text + "\n"));
+    put(format!("<h1>{}</h1>", escape(title)));
+    put(format!(
+        "<p class=\"lead\">A Bayesian GPLVM of {n} rows × {d} columns: {q} latent dimensions, {m} inducing inputs, \
+         kernel <code>{}</code>, expectation <code>{}</code>.</p>",
+        escape(&report.kernel),
+        escape(&trained.model.expectation.expression())
+    ));
+    let mut facts = vec![
+        (short(report.bound), "bound of the log evidence".to_string()),
+        (
+            report.iterations.to_string(),
+            format!("iterations, {:.1} s: {}", report.seconds, report.stop_reason),
+        ),
+        (short(trained.model.noise.get()), "noise variance of the scaled data".to_string()),
+    ];
+    if let Some(accuracy) = ready.accuracy()? {
+        facts.push((
+            format!("{:.1} %", 100.0 * accuracy.mean),
+            format!(
+                "1-NN accuracy on the two most relevant dimensions, ± {:.1} over 5 folds",
+                100.0 * accuracy.std
+            ),
+        ));
+    }
+    let facts: Vec<String> = facts
+        .iter()
+        .map(|(b, s)| format!("<div><b>{}</b><span>{}</span></div>", escape(b), escape(s)))
+        .collect();
+    put(format!("<section class=\"facts\">{}</section>", facts.join("")));
+    for warning in summary::warnings(trained) {
+        put(format!("<p class=\"warning\">{}</p>", prose(&warning)));
+    }
+    put(format!(
+        "<h2>Latent map</h2><figure>{}<figcaption>Each mark is a row at its posterior mean, each ellipse one \
+         standard deviation. Crosses are inducing inputs; dark ground is where predictions are uncertain, the \
+         other dimensions being at their means.</figcaption></figure>",
+        figure::latent_map(&picture::map(ready, "")?)?.svg()
+    ));
+    put("<h2>Relevance of the latent dimensions</h2><table><tr><th>dimension</th><th></th>\
+         <th class=\"n\">relevance</th></tr>"
+        .into());
+    let most = ready.relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    for (k, r) in ready.relevance.iter().enumerate() {
+        put(format!(
+            "<tr><td>{}</td><td class=\"bar\">{}</td><td class=\"n\">{}</td></tr>",
+            k + 1,
+            bar(r / most),
+            short(*r)
+        ));
+    }
+    put("</table>".into());
+    if !report.trace.is_empty() {
+        put(format!(
+            "<h2>The bound while fitting</h2><figure>{}</figure>",
+            figure::trace(&report.trace)?.svg()
+        ));
+    }
+    put(format!("<h2>How good the approximation is</h2><p>{}.</p>", prose(&summary::certificate(trained))));
+    put(columns(ready)?);
+    put(parameters(ready));
+    put(format!(
+        "<h2>Use it</h2><pre>latentgp transform {source} NEW.csv      # where new rows lie\n\
+         latentgp reconstruct {source} LATENT.csv # data at latent positions\n\
+         latentgp impute {source} HOLES.csv       # fill missing cells\n\
+         latentgp plot {source} --out FIG.svg     # this picture</pre>",
+        source = escape(source)
+    ));
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
+        escape(title)
+    ))
+}
+
+/// How well each column is explained at the latent positions of the training rows.
+fn columns(ready: &Ready) -> Outcome<String> {
+    let model = &ready.trained.model;
+    let fitted = ready.posterior.predict_uncertain(&model.latent())?;
+    let y = model.scaling.undo_mean(&model.outputs.y)?;
+    let noise = ready.posterior.noise_variance();
+    let mut text =
+        "<h2>Columns</h2><table><tr><th>column</th><th class=\"n\">observed</th><th class=\"n\">mean</th>\
+                    <th class=\"n\">standard deviation</th><th class=\"n\">noise, std</th>\
+                    <th class=\"n\">explained</th></tr>"
+            .to_string();
+    for (j, name) in ready.trained.columns.iter().enumerate() {
+        let rows: Vec<usize> = (0..y.rows()).filter(|&i| !y[(i, j)].is_nan()).collect();
+        let n = rows.len().max(1) as f64;
+        let mean = rows.iter().map(|&i| y[(i, j)]).sum::<f64>() / n;
+        let square = |f: &dyn Fn(usize) -> f64| rows.iter().map(|&i| f(i).powi(2)).sum::<f64>() / n;
+        let spread = square(&|i| y[(i, j)] - mean);
+        let rest = square(&|i| y[(i, j)] - fitted.mean[(i, j)]);
+        let explained =
+            if spread > 0.0 { format!("{:.1} %", 100.0 * (1.0 - rest / spread)) } else { "–".into() };
+        let _ = write!(
+            text,
+            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td><td class=\"n\">{explained}</td></tr>",
+            escape(name),
+            rows.len(),
+            short(mean),
+            short(spread.sqrt()),
+            short(noise[j].sqrt())
+        );
+    }
+    Ok(text + "</table>")
+}
+
+/// The parameters that are few enough to be read.
+fn parameters(ready: &Ready) -> String {
+    const FEW: usize = 20;
+    let mut text = "<h2>Parameters</h2><table><tr><th>name</th><th>shape</th><th>value</th></tr>".to_string();
+    for (name, p) in ready.trained.model.params() {
+        let values = match p.len() {
+            0..=FEW => p.as_slice().iter().map(|v| short(*v)).collect::<Vec<_>>().join(", "),
+            _ => {
+                let lo = p.as_slice().iter().copied().fold(f64::INFINITY, f64::min);
+                let hi = p.as_slice().iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                format!("from {} to {}", short(lo), short(hi))
+            }
+        };
+        let fixed = if p.fixed { " (fixed)" } else { "" };
+        let _ = write!(
+            text,
+            "<tr><td><code>{}</code></td><td>{}</td><td>{values}{fixed}</td></tr>",
+            escape(&name),
+            p.value.shape()
+        );
+    }
+    text + "</table>"
+}
+
+/// Whether the model still gives the bound that its report tells; a page should not claim what is not so.
+pub fn bound_holds(ready: &Ready) -> bool {
+    let told = ready.trained.report.bound;
+    ready.trained.model.log_evidence(None).is_ok_and(|now| (now - told).abs() <= 1e-6 * told.abs().max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped_and_backticks_are_code() {
+        assert_eq!(prose("a `b<c` & d"), "a <code>b&lt;c</code> &amp; d");
+        assert_eq!(escape("\"x\""), "&quot;x&quot;");
+    }
+}

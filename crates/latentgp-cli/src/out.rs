@@ -1,0 +1,90 @@
+//! Results to stdout or to files; notes to stderr.
+
+use crate::failure::{Failure, Outcome};
+use latentgp::data::replace::write_file;
+use latentgp::data::table::Table;
+use serde_json::Value;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Standard output that ends the program quietly when nobody reads it any more, as `head` does.
+struct Stdout(io::StdoutLock<'static>);
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(closed)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(closed)
+    }
+}
+
+fn closed(e: io::Error) -> io::Error {
+    if e.kind() == io::ErrorKind::BrokenPipe {
+        std::process::exit(0);
+    }
+    e
+}
+
+/// Prints text and a line end.
+pub fn text(text: &str) -> Outcome {
+    let mut out = Stdout(io::stdout().lock());
+    writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()).map_err(Failure::work)
+}
+
+/// Prints one JSON document.
+pub fn json(value: &Value) -> Outcome {
+    text(&serde_json::to_string_pretty(value).map_err(Failure::work)?)
+}
+
+/// A note on stderr, unless `quiet`.
+pub fn note(quiet: bool, text: impl std::fmt::Display) {
+    if !quiet {
+        eprintln!("{text}");
+    }
+}
+
+/// A table to a file, in the format its name says, or as CSV to stdout.
+pub fn table(table: &Table, to: Option<&Path>) -> Outcome {
+    match to {
+        Some(path) => table.write(path).map_err(Failure::work),
+        None => {
+            let out = io::BufWriter::new(Stdout(io::stdout().lock()));
+            table.write_csv(out).map_err(Failure::work)
+        }
+    }
+}
+
+/// Text to a file, whole or not at all.
+pub fn file(path: &Path, content: &[u8]) -> Outcome {
+    let fail = |e: io::Error| latentgp::Error::Io { path: path.display().to_string(), reason: e.to_string() };
+    write_file(path, |out| out.write_all(content).map_err(fail)).map_err(Failure::work)
+}
+
+/// Errs before hours of work are spent where the result could not be written: the folder must exist, and
+/// the name must end in one of `endings`, if there are any.
+pub fn check(path: Option<&Path>, endings: &[&str]) -> Outcome {
+    let Some(path) = path else { return Ok(()) };
+    let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if !endings.is_empty() && !endings.contains(&ending.as_str()) {
+        return Err(Failure::usage(format!(
+            "{}: the name of this file must end in {}",
+            path.display(),
+            endings.iter().map(|e| format!(".{e}")).collect::<Vec<_>>().join(" or ")
+        )));
+    }
+    if path.is_dir() {
+        return Err(Failure::usage(format!("{} is a folder, expected a file name", path.display())));
+    }
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => Err(Failure::usage(format!(
+            "{}: there is no folder `{}`; make it first",
+            path.display(),
+            folder.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Endings of tables.
+pub const TABLES: [&str; 6] = ["csv", "tsv", "txt", "npy", "parquet", "pq"];

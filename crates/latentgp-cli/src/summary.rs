@@ -1,0 +1,169 @@
+//! A trained model in plain words and as JSON with stable keys.
+
+use crate::failure::Outcome;
+use crate::trained::Ready;
+use latentgp::file::Trained;
+use serde_json::{Value, json};
+
+/// The longest bar.
+const BAR: f64 = 24.0;
+
+/// A number with about five digits.
+pub fn short(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        a if (1e-3..1e5).contains(&a) => {
+            let places = (4 - a.log10().floor() as i32).clamp(0, 6) as usize;
+            format!("{value:.places$}")
+        }
+        a if (1e5..1e15).contains(&a) => format!("{value:.0}"),
+        _ => format!("{value:.3e}"),
+    }
+}
+
+/// `part` of the longest bar in eighths of a block.
+pub fn bar(part: f64) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (part.clamp(0.0, 1.0) * BAR * 8.0).round() as usize;
+    let text = "█".repeat(eighths / 8) + EIGHTHS[eighths % 8];
+    if text.is_empty() { "▏".into() } else { text }
+}
+
+/// `3 rows`, `1 row`.
+pub fn count(n: usize, word: &str) -> String {
+    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+}
+
+/// How the fit ended, in a few words.
+pub fn ending(trained: &Trained) -> String {
+    let report = &trained.report;
+    let state = if report.converged { "converged".to_string() } else { report.stop_reason.to_string() };
+    format!("{state} after {}, {:.1} s", count(report.iterations, "iteration"), report.seconds)
+}
+
+/// What the certificate says, whether that is good or not.
+pub fn certificate(trained: &Trained) -> String {
+    let c = &trained.report.certificate;
+    if c.expectation.is_empty() {
+        return "not known yet: the fit is not over".into();
+    }
+    if c.expectation == c.reference {
+        return format!("the Ψ-statistics are exact (`{}`)", c.expectation);
+    }
+    format!(
+        "`{}` is {:.2} % off in Ψ1, {:.2} % in Ψ2 and {:.2} % in the bound against `{}`, on {} rows",
+        c.expectation,
+        100.0 * c.psi1,
+        100.0 * c.psi2,
+        100.0 * c.bound,
+        c.reference,
+        c.rows
+    )
+}
+
+/// The model in plain words.
+pub fn text(ready: &Ready) -> Outcome<String> {
+    let trained = &ready.trained;
+    let report = &trained.report;
+    let (n, d, q, m) = trained.model.sizes();
+    let missing = trained.model.outputs.y.as_slice().iter().filter(|v| v.is_nan()).count();
+    let missing = if missing > 0 { format!(", {missing} cells missing") } else { String::new() };
+    let mut lines = vec![
+        format!("Bayesian GPLVM of {} × {}{missing}", count(n, "row"), count(d, "column")),
+        format!(
+            "  kernel        {}, expectation {}, {}, {}",
+            report.kernel,
+            trained.model.expectation,
+            count(q, "latent dimension"),
+            count(m, "inducing input")
+        ),
+        format!("  bound         {} ({})", short(report.bound), ending(trained)),
+        format!(
+            "  noise         variance {}, in the units of the scaled data",
+            short(trained.model.noise.get())
+        ),
+    ];
+    let most = ready.relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    for (k, r) in ready.relevance.iter().enumerate() {
+        let head = if k == 0 { "relevance" } else { "" };
+        lines.push(format!("  {head:<13} {:>2} {} {}", k + 1, bar(r / most), short(*r)));
+    }
+    if let Some(accuracy) = ready.accuracy()? {
+        let dims: Vec<String> = ready.shown().iter().map(|k| (k + 1).to_string()).collect();
+        lines.push(format!(
+            "  1-NN accuracy {:.1} % ± {:.1} (5 folds, latent dimension{} {})",
+            100.0 * accuracy.mean,
+            100.0 * accuracy.std,
+            if dims.len() > 1 { "s" } else { "" },
+            dims.join(" and ")
+        ));
+    }
+    lines.push(format!("  certificate   {}", certificate(trained)));
+    Ok(lines.join("\n"))
+}
+
+/// One sentence for each thing that deserves a warning.
+pub fn warnings(trained: &Trained) -> Vec<String> {
+    let report = &trained.report;
+    let mut all: Vec<String> = report.certificate.warning().into_iter().collect();
+    if report.extra_jitter > 0.0 {
+        all.push(format!(
+            "Kzz needed {:.1e} more on its diagonal; try fewer inducing inputs",
+            report.extra_jitter
+        ));
+    }
+    all
+}
+
+/// The model as JSON.
+pub fn json(ready: &Ready) -> Outcome<Value> {
+    let trained = &ready.trained;
+    let report = &trained.report;
+    let (n, d, q, m) = trained.model.sizes();
+    let mut all = json!({
+        "model": "bayesian-gplvm",
+        "kernel": report.kernel,
+        "kernel_fitted": trained.model.kernel.expression(),
+        "expectation": trained.model.expectation.expression(),
+        "latent_dim": q,
+        "inducing": m,
+        "n": n,
+        "d": d,
+        "bound": report.bound,
+        "iterations": report.iterations,
+        "evaluations": report.evaluations,
+        "converged": report.converged,
+        "stop_reason": report.stop_reason,
+        "seconds": report.seconds,
+        "noise_variance": trained.model.noise.get(),
+        "relevance": ready.relevance,
+        "most_relevant": ready.shown(),
+        "restarts": report.restarts,
+        "seed": report.seed,
+        "scale": report.scale,
+        "extra_jitter": report.extra_jitter,
+        "certificate": report.certificate,
+        "warnings": warnings(trained),
+    });
+    if let Some(accuracy) = ready.accuracy()? {
+        all["knn_accuracy"] = json!({ "mean": accuracy.mean, "std": accuracy.std, "folds": accuracy.folds });
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_bars_are_as_long_as_they_should_be() {
+        assert_eq!(short(155.3123), "155.31");
+        assert_eq!(short(-0.012345678), "-0.012346");
+        assert_eq!(short(1234567.8), "1234568");
+        assert_eq!(short(1e-9), "1.000e-9");
+        assert_eq!(short(0.0), "0");
+        assert_eq!(bar(1.0).chars().count(), 24);
+        assert_eq!(bar(0.5 / 24.0), "▌");
+        assert_eq!(bar(0.0), "▏");
+    }
+}

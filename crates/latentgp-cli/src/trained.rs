@@ -1,0 +1,79 @@
+//! A model file, and what every command wants to know of it: the posterior, the relevance, the best two dimensions.
+
+use crate::failure::{Failure, Outcome};
+use latentgp::Mat;
+use latentgp::file::{ModelFile, Store, Trained, in_file};
+use latentgp::metrics::{Accuracy, kfold, knn_accuracy};
+use latentgp::model::Model;
+use latentgp::posterior::Posterior;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Folds of the 1-NN accuracy, and the seed that divides the rows.
+const FOLDS: (usize, u64) = (5, 0);
+
+/// A trained model, ready to be used.
+pub struct Ready {
+    /// What the file holds.
+    pub trained: Trained,
+    /// What predictions are made from.
+    pub posterior: Posterior,
+    /// How much each latent dimension matters.
+    pub relevance: Vec<f64>,
+    /// The dimensions, the most relevant first.
+    pub order: Vec<usize>,
+}
+
+/// Reads a model file of any kind that the commands know.
+pub fn load(path: &Path) -> Outcome<Trained> {
+    let file = ModelFile::read(path).map_err(Failure::data)?;
+    match file.kind.as_str() {
+        Trained::KIND => in_file(path, Trained::from_file(file)).map_err(Failure::data),
+        other => Err(Failure::data(format!(
+            "{}: holds a `{other}`, which this command does not know; it works on a `{}`",
+            path.display(),
+            Trained::KIND
+        ))),
+    }
+}
+
+impl Ready {
+    /// Works out what follows from the parameters.
+    pub fn new(trained: Trained) -> Outcome<Self> {
+        let posterior = trained.model.posterior()?;
+        let relevance = trained.model.relevance(&posterior)?;
+        let mut order: Vec<usize> = (0..relevance.len()).collect();
+        order.sort_by(|&a, &b| relevance[b].total_cmp(&relevance[a]).then(a.cmp(&b)));
+        Ok(Ready { trained, posterior, relevance, order })
+    }
+
+    /// Reads a model file and works out the rest.
+    pub fn load(path: &Path) -> Outcome<Self> {
+        Ready::new(load(path)?)
+    }
+
+    /// The two most relevant dimensions, or the only one.
+    pub fn shown(&self) -> &[usize] {
+        &self.order[..self.order.len().min(2)]
+    }
+
+    /// 1-NN accuracy of the labels on the two most relevant dimensions; `None` without labels, or with
+    /// fewer labelled rows than folds.
+    pub fn accuracy(&self) -> Outcome<Option<Accuracy>> {
+        let Some(labels) = &self.trained.labels else { return Ok(None) };
+        let rows: Vec<usize> = (0..labels.of.len()).filter(|&i| !labels.of[i].is_empty()).collect();
+        if rows.len() < FOLDS.0 {
+            return Ok(None);
+        }
+        let mut codes = BTreeMap::new();
+        let labels: Vec<usize> = rows
+            .iter()
+            .map(|&i| {
+                let next = codes.len();
+                *codes.entry(labels.of[i].as_str()).or_insert(next)
+            })
+            .collect();
+        let x: Mat = self.trained.model.mean.value.select_cols(self.shown()).select_rows(&rows);
+        Ok(Some(knn_accuracy(&x, &labels, 1, &kfold(rows.len(), FOLDS.0, FOLDS.1)?)?))
+    }
+}

@@ -1,0 +1,7 @@
+//! The real program, each command, format and exit code, in fresh folders.
+
+mod commands;
+mod failures;
+mod formats;
+mod interrupted;
+mod program;

@@ -1,0 +1,382 @@
+//! The model file of a Bayesian GPLVM: the model, whose columns and rows it is of, and how it was trained.
+
+use super::params::{ParamSpec, put_params, take_params};
+use super::unfinished::{Unfinished, UnfinishedSpec};
+use super::{ModelFile, Store, damaged};
+use crate::data::{Scale, Scaling};
+use crate::error::{Error, Result};
+use crate::expectation::{self, Expectation, Gaussians};
+use crate::kernel;
+use crate::mat::Mat;
+use crate::model::{BayesianGplvm, Certificate, Fit, Jitter, Outputs, Training};
+use crate::optim::StopReason;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// A class for each training row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Labels {
+    /// The name of the column.
+    pub name: String,
+    /// The label of each row; empty where it is missing.
+    pub of: Vec<String>,
+}
+
+/// How a model was trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The bound of the data as given.
+    pub bound: f64,
+    /// Iterations of the run that was kept.
+    pub iterations: usize,
+    /// Evaluations of that run.
+    pub evaluations: usize,
+    /// Whether it converged.
+    pub converged: bool,
+    /// Why it stopped.
+    pub stop_reason: StopReason,
+    /// Wall-clock time of the fit.
+    pub seconds: f64,
+    /// The bounds of all restarts; `None` where one failed.
+    pub restarts: Vec<Option<f64>>,
+    /// What Kzz needed on its diagonal beyond the usual jitter.
+    pub extra_jitter: f64,
+    /// How good the Ψ-statistics are.
+    pub certificate: Certificate,
+    /// The kernel as it was asked for.
+    pub kernel: String,
+    /// How the columns were scaled.
+    pub scale: Scale,
+    /// The seed of the starts.
+    pub seed: u64,
+    /// The bound after each iteration.
+    #[serde(skip)]
+    pub trace: Vec<f64>,
+}
+
+/// A trained Bayesian GPLVM with all that belongs to it.
+#[derive(Clone)]
+pub struct Trained {
+    /// The model.
+    pub model: BayesianGplvm,
+    /// The names of the columns of Y.
+    pub columns: Vec<String>,
+    /// Classes of the training rows, if they were given.
+    pub labels: Option<Labels>,
+    /// The name of the column that identifies rows, if there was one.
+    pub id: Option<String>,
+    /// How it was trained.
+    pub report: Report,
+    /// What is needed to go on with a training that is not over.
+    pub unfinished: Option<Unfinished>,
+}
+
+impl Report {
+    /// Of a fit that took so long, with the settings and the kernel it began with.
+    pub fn new(fit: &Fit, training: &Training, kernel: impl Into<String>, seconds: f64) -> Self {
+        Report {
+            bound: fit.bound,
+            iterations: fit.iterations,
+            evaluations: fit.evaluations,
+            converged: fit.converged,
+            stop_reason: fit.stop_reason,
+            seconds,
+            restarts: fit.restarts.clone(),
+            extra_jitter: fit.extra_jitter,
+            certificate: fit.certificate.clone(),
+            kernel: kernel.into(),
+            scale: training.scale,
+            seed: training.seed,
+            trace: fit.trace.clone(),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    n: usize,
+    d: usize,
+    latent_dim: usize,
+    inducing: usize,
+    kernel: String,
+    expectation: ExpectationSpec,
+    scaling: Scaling,
+    jitter: [f64; 2],
+    params: Vec<ParamSpec>,
+    columns: Vec<String>,
+    labels: Option<LabelSpec>,
+    id: Option<String>,
+    report: Report,
+    #[serde(default)]
+    unfinished: Option<UnfinishedSpec>,
+}
+
+/// An expectation in a header.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ExpectationSpec {
+    expression: String,
+    max_nodes: Option<usize>,
+    step: u64,
+}
+
+impl ExpectationSpec {
+    pub(super) fn of(expectation: &dyn Expectation) -> Self {
+        ExpectationSpec {
+            expression: expectation.expression(),
+            max_nodes: expectation.max_nodes(),
+            step: expectation.step(),
+        }
+    }
+
+    pub(super) fn parse(&self) -> Result<Box<dyn Expectation>> {
+        let mut expectation = expectation::parse(&self.expression)?;
+        self.max_nodes.into_iter().for_each(|limit| expectation.set_max_nodes(limit));
+        expectation.renew(self.step);
+        Ok(expectation)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct LabelSpec {
+    name: String,
+    distinct: Vec<String>,
+}
+
+impl Store for Trained {
+    const KIND: &'static str = "bayesian-gplvm";
+
+    fn to_file(&self) -> Result<ModelFile> {
+        let model = &self.model;
+        let (n, d, q, m) = model.sizes();
+        let kernel = model.kernel.expression();
+        // What cannot be read back must not be written: a kernel of one's own has no expression here.
+        if kernel::parse(&kernel, q).map_or(true, |k| *k != *model.kernel) {
+            return Err(Error::invalid(
+                "the kernel of a model file",
+                "one made of the kernels that expressions can name",
+                format!("`{kernel}`"),
+            ));
+        }
+        expectation::parse(&model.expectation.expression())?;
+        let mut file = ModelFile::new(Self::KIND, json!(null));
+        let params = put_params(model, &mut file);
+        file.tensors.insert("y".into(), model.outputs.y.clone());
+        file.tensors.insert("prior.mean".into(), model.prior.mean.clone());
+        file.tensors.insert("prior.var".into(), model.prior.var.clone());
+        let trace = Mat::from_vec(1, self.report.trace.len(), self.report.trace.clone())?;
+        file.tensors.insert("trace".into(), trace);
+        let labels = self.labels.as_ref().map(|labels| {
+            let (codes, distinct) = codes(&labels.of);
+            file.tensors.insert("labels".into(), Mat::column(&codes));
+            LabelSpec { name: labels.name.clone(), distinct }
+        });
+        let header = Header {
+            n,
+            d,
+            latent_dim: q,
+            inducing: m,
+            kernel,
+            expectation: ExpectationSpec::of(&*model.expectation),
+            scaling: model.scaling.clone(),
+            jitter: [model.jitter.kzz, model.jitter.b],
+            params,
+            columns: self.columns.clone(),
+            labels,
+            id: self.id.clone(),
+            report: self.report.clone(),
+            unfinished: self.unfinished.as_ref().map(|u| u.put(&mut file)),
+        };
+        file.header = serde_json::to_value(header).map_err(|e| Error::data("model file", e.to_string()))?;
+        Ok(file)
+    }
+
+    fn from_file(mut file: ModelFile) -> Result<Self> {
+        let h: Header = file.header_as()?;
+        if h.columns.len() != h.d {
+            return Err(damaged(format!("should name {} columns, it names {}", h.d, h.columns.len())));
+        }
+        let y = file.take("y", h.n, h.d)?;
+        if y.as_slice().iter().any(|v| v.is_infinite()) || y.is_empty() {
+            return Err(damaged("its data are empty or infinite"));
+        }
+        let scales = || h.scaling.mean.iter().chain(&h.scaling.scale);
+        if h.scaling.mean.len() != h.d || !scales().all(|v| v.is_finite()) {
+            return Err(damaged("its scaling does not fit its columns"));
+        }
+        let kernel = kernel::parse(&h.kernel, h.latent_dim)?;
+        let expectation = h.expectation.parse()?;
+        let [mean, var] = ["mean", "var"].map(|name| file.tensor(name).cloned());
+        let q = Gaussians::new(mean?, var?)?;
+        let (z, noise) = (file.tensor("z")?.clone(), file.tensor("noise")?.clone());
+        if (q.dim(), z.rows(), noise.len()) != (h.latent_dim, h.inducing, 1) {
+            return Err(damaged("the sizes in its header are not those of its arrays"));
+        }
+        let outputs = Outputs::new(y);
+        let mut model = BayesianGplvm::new(outputs, h.scaling, kernel, expectation, q, z, noise[(0, 0)])?;
+        take_params(&mut model, &h.params, &mut file)?;
+        let prior = |file: &mut ModelFile, name| file.take(name, h.n, h.latent_dim);
+        model.prior = Gaussians::new(prior(&mut file, "prior.mean")?, prior(&mut file, "prior.var")?)?;
+        model.jitter = Jitter { kzz: h.jitter[0], b: h.jitter[1] };
+        let labels = match h.labels {
+            Some(spec) => Some(spec.labels(&file.take("labels", h.n, 1)?)?),
+            None => None,
+        };
+        let unfinished = h.unfinished.map(|spec| spec.take(&mut file, h.n, h.d)).transpose()?;
+        let mut report = h.report;
+        report.trace = file.tensor("trace")?.as_slice().to_vec();
+        Ok(Trained { model, columns: h.columns, labels, id: h.id, report, unfinished })
+    }
+}
+
+/// Each word once, in order of first appearance, and the place of each row's.
+fn codes(words: &[String]) -> (Vec<f64>, Vec<String>) {
+    let words: crate::data::words::Words = words.iter().collect();
+    (words.codes().iter().map(|&c| f64::from(c)).collect(), words.distinct().to_vec())
+}
+
+impl LabelSpec {
+    fn labels(self, codes: &Mat) -> Result<Labels> {
+        let word = |&c: &f64| {
+            let known = c >= 0.0 && c.fract() == 0.0 && c < self.distinct.len() as f64;
+            if known { Ok(self.distinct[c as usize].clone()) } else { Err(damaged("a label is unknown")) }
+        };
+        let of = codes.as_slice().iter().map(word).collect::<Result<_>>()?;
+        Ok(Labels { name: self.name, of })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::{load, save};
+    use crate::kernel::{Auto, Formula, Matern32, Scalar};
+    use crate::model::Model;
+    use crate::param::{Param, Parameterized};
+    use std::ops::ControlFlow;
+
+    fn trained(y: Mat, expectation: &str) -> Trained {
+        let training = Training {
+            latent_dim: 2,
+            inducing: 4,
+            hold: 2,
+            max_iterations: 4,
+            expectation: expectation::parse(expectation).unwrap(),
+            ..Training::default()
+        };
+        let fit = training.fit(&y, &Matern32::new(2), &|_| ControlFlow::Continue(())).unwrap();
+        let n = y.rows();
+        Trained {
+            report: Report::new(&fit, &training, "matern32", 0.5),
+            model: fit.model,
+            columns: (0..y.cols()).map(|j| format!("c{j}")).collect(),
+            labels: Some(Labels { name: "class".into(), of: (0..n).map(|i| format!("{}", i % 2)).collect() }),
+            id: Some("id".into()),
+            unfinished: None,
+        }
+    }
+
+    fn data(missing: bool) -> Mat {
+        let mut y = Mat::from_fn(9, 3, |i, j| ((i * 3 + j * j) as f64).sin() * 10.0 + j as f64);
+        if missing {
+            (y[(2, 1)], y[(5, 0)]) = (f64::NAN, f64::NAN);
+        }
+        y
+    }
+
+    #[test]
+    fn predictions_after_save_and_load_are_the_same_bits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.lgp");
+        for (missing, expectation) in [
+            (false, "unscented"),
+            (true, "auto"),
+            (false, "monte_carlo(samples=5, seed=2, fresh=true)"),
+            (true, "gauss_hermite(points=3)"),
+        ] {
+            let mut before = trained(data(missing), expectation);
+            before.model.noise.fixed = true;
+            save(&path, &before).unwrap();
+            let after: Trained = load(&path).unwrap();
+            assert_eq!(after.model.params(), before.model.params());
+            assert_eq!(*after.model.kernel, *before.model.kernel);
+            assert_eq!((&after.labels, &after.report), (&before.labels, &before.report));
+            assert_eq!((&after.columns, &after.id), (&before.columns, &before.id));
+            let (a, b) = (before.model.posterior().unwrap(), after.model.posterior().unwrap());
+            let q = before.model.latent();
+            assert_eq!(a.predict_uncertain(&q), b.predict_uncertain(&q));
+            assert_eq!(a.predict(&q.mean), b.predict(&q.mean));
+            let new = Mat::from_rows(&[[0.3, f64::NAN, 2.0]]);
+            assert_eq!(before.model.project(&new), after.model.project(&new));
+            assert_eq!(before.model.log_evidence(None), after.model.log_evidence(None));
+        }
+    }
+
+    #[test]
+    fn every_truncation_and_every_flipped_byte_is_refused() {
+        let bytes = trained(data(true), "unscented").to_file().unwrap().to_bytes().unwrap();
+        assert!(ModelFile::from_bytes(&bytes).is_ok());
+        for at in 0..bytes.len() {
+            assert!(ModelFile::from_bytes(&bytes[..at]).is_err(), "cut at {at}");
+            let mut bad = bytes.clone();
+            bad[at] ^= 0xff;
+            assert!(ModelFile::from_bytes(&bad).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let whole = trained(data(false), "unscented").to_file().unwrap();
+        let names: Vec<String> = whole.tensors.keys().cloned().collect();
+        for name in names {
+            let mut file = whole.clone();
+            file.tensors.remove(&name);
+            assert!(Trained::from_file(file).is_err(), "without {name}");
+            if name != "trace" {
+                let mut file = whole.clone();
+                let (rows, cols) = (file.tensors[&name].rows(), file.tensors[&name].cols());
+                file.tensors.insert(name.clone(), Mat::filled(rows + 1, cols, 0.5));
+                assert!(Trained::from_file(file).is_err(), "{name} too long");
+                let mut file = whole.clone();
+                file.tensors.insert(name.clone(), Mat::filled(rows, cols, f64::INFINITY));
+                assert!(Trained::from_file(file).is_err(), "{name} infinite");
+            }
+        }
+        for (key, value) in [
+            ("n", json!(u64::MAX)),
+            ("latent_dim", json!(0)),
+            ("kernel", json!("linear")),
+            ("kernel", json!("nonsense")),
+            ("expectation", json!({ "expression": "x", "max_nodes": null, "step": 0 })),
+            ("columns", json!(["a"])),
+            ("scaling", json!({ "mean": [0.0], "scale": [1.0] })),
+            ("params", json!([])),
+            ("report", json!({})),
+        ] {
+            let mut file = whole.clone();
+            file.header[key] = value;
+            assert!(Trained::from_file(file).is_err(), "{key}");
+        }
+    }
+
+    #[derive(Clone)]
+    struct Own;
+
+    impl Formula for Own {
+        fn name(&self) -> &str {
+            "own"
+        }
+        fn params(&self) -> Vec<(&'static str, Param)> {
+            vec![("variance", Param::scalar(1.0))]
+        }
+        fn k<S: Scalar>(&self, x: &[S], z: &[S], theta: &[S]) -> S {
+            theta[0] * (x[0] - z[0]).cos()
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_be_read_back_is_not_written() {
+        let mut own = trained(data(false), "unscented");
+        own.model.kernel = Box::new(Auto::new(Own, 2));
+        assert!(own.to_file().err().unwrap().to_string().contains("own(variance=1.0)"));
+    }
+}

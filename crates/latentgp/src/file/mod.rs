@@ -1,0 +1,146 @@
+//! Model files: a fitted model as arrays and one JSON header, whole or refused.
+//!
+//! A `.lgp` file is a [safetensors](https://github.com/huggingface/safetensors) file, so that other
+//! programs can read its arrays. Under `__metadata__` it has one key, `latentgp`, with the JSON
+//!
+//! ```text
+//! { "sha256": …, "version": 1, "kind": "bayesian-gplvm", "header": { kernel, expectation, scaling, … } }
+//! ```
+//!
+//! where `sha256` is that of the whole file with 64 zeros in its own place: no byte of the file, header
+//! included, can change unnoticed. Reading executes nothing; sizes are checked against the file's length
+//! before anything is allocated for them.
+//!
+//! [`ModelFile`] is this layer. A model goes to and from it as a [`Store`]; [`save`] and [`load`] do both.
+//!
+//! ```
+//! use latentgp::{Mat, file::ModelFile};
+//! # let dir = tempfile::tempdir().unwrap();
+//! let path = dir.path().join("a.lgp");
+//! let mut file = ModelFile::new("example", serde_json::json!({ "name": "a" }));
+//! file.tensors.insert("x".into(), Mat::eye(2));
+//! file.write(&path)?;
+//! assert_eq!(ModelFile::read(&path)?, file);
+//! # Ok::<(), latentgp::Error>(())
+//! ```
+
+mod gplvm;
+mod params;
+mod seal;
+mod unfinished;
+
+pub use gplvm::{Labels, Report, Trained};
+pub use params::{ParamSpec, put_params, take_params};
+pub use unfinished::Unfinished;
+
+use crate::data::replace::write_file;
+use crate::data::table::io_error;
+use crate::error::{Error, Result};
+use crate::mat::Mat;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The version of the format that this library writes; it reads this and all before it.
+pub const VERSION: u32 = 1;
+
+/// The content of a model file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelFile {
+    /// The kind of content, such as `bayesian-gplvm`.
+    pub kind: String,
+    /// Everything that is not an array.
+    pub header: Value,
+    /// The arrays by name; NaN is allowed.
+    pub tensors: BTreeMap<String, Mat>,
+}
+
+/// Something that has a model file.
+pub trait Store: Sized {
+    /// What the file says it holds.
+    const KIND: &'static str;
+
+    /// The content of its file; errs where it cannot be written down, such as with a kernel of one's own.
+    fn to_file(&self) -> Result<ModelFile>;
+
+    /// The inverse of [`to_file`](Self::to_file), to the bit; errs when parts are missing or do not fit.
+    fn from_file(file: ModelFile) -> Result<Self>;
+}
+
+/// Writes a model file, whole or not at all.
+pub fn save<S: Store>(path: impl AsRef<Path>, model: &S) -> Result<()> {
+    model.to_file()?.write(path)
+}
+
+/// Reads a model file of one kind.
+///
+/// # Errors
+/// [`Error::ModelFile`] for a file that is truncated, altered, of a newer version or of another kind.
+pub fn load<S: Store>(path: impl AsRef<Path>) -> Result<S> {
+    let path = path.as_ref();
+    let file = ModelFile::read(path)?;
+    if file.kind != S::KIND {
+        let reason = format!("holds a `{}`, expected a `{}`", file.kind, S::KIND);
+        return Err(Error::ModelFile { path: path.display().to_string(), reason });
+    }
+    in_file(path, S::from_file(file))
+}
+
+/// Names the file in what went wrong with its content.
+pub fn in_file<T>(path: &Path, result: Result<T>) -> Result<T> {
+    result.map_err(|e| match e {
+        Error::ModelFile { reason, .. } => Error::ModelFile { path: path.display().to_string(), reason },
+        other => Error::ModelFile { path: path.display().to_string(), reason: other.to_string() },
+    })
+}
+
+impl ModelFile {
+    /// A file without arrays yet.
+    pub fn new(kind: impl Into<String>, header: Value) -> Self {
+        ModelFile { kind: kind.into(), header, tensors: BTreeMap::new() }
+    }
+
+    /// Writes the file, whole or not at all.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let bytes = self.to_bytes()?;
+        write_file(path, |out| out.write_all(&bytes).map_err(|e| io_error(&path.display().to_string(), e)))
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when it cannot be read, [`Error::ModelFile`] when any byte of it is not as written.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|e| io_error(&path.display().to_string(), e))?;
+        in_file(path, Self::from_bytes(&bytes))
+    }
+
+    /// An array; errs when it is missing.
+    pub fn tensor(&self, name: &str) -> Result<&Mat> {
+        self.tensors.get(name).ok_or_else(|| damaged(format!("the array `{name}` is missing")))
+    }
+
+    /// An array of the shape given, taken out; errs when it is missing or has another shape.
+    pub fn take(&mut self, name: &str, rows: usize, cols: usize) -> Result<Mat> {
+        let found = self.tensors.remove(name);
+        let found = found.ok_or_else(|| damaged(format!("the array `{name}` is missing")))?;
+        if (found.rows(), found.cols()) != (rows, cols) {
+            let reason = format!("the array `{name}` should be {rows} × {cols}, it is {}", found.shape());
+            return Err(damaged(reason));
+        }
+        Ok(found)
+    }
+
+    /// The header as a type of one's own.
+    pub fn header_as<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_value(self.header.clone()).map_err(|e| damaged(format!("in the header, {e}")))
+    }
+}
+
+/// An error about a file that is not named yet.
+pub(crate) fn damaged(reason: impl Into<String>) -> Error {
+    Error::ModelFile { path: "model file".into(), reason: reason.into() }
+}
