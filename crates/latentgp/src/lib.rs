@@ -35,6 +35,7 @@ pub mod data;
 pub mod error;
 pub mod evidence;
 pub mod expectation;
+#[cfg(feature = "files")]
 pub mod file;
 mod gram;
 mod input_map;

@@ -4,23 +4,33 @@
 //! nothing else.
 
 pub mod airline;
+#[cfg(feature = "files")]
 pub mod csv;
 pub mod iris;
+#[cfg(feature = "files")]
 pub mod mat5;
+#[cfg(feature = "files")]
 mod names;
+#[cfg(feature = "files")]
 mod npy;
 pub mod oil_flow;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod pipe;
+#[cfg(feature = "files")]
 pub mod replace;
+#[cfg(feature = "files")]
 mod scalar;
 pub mod sinc;
+#[cfg(feature = "files")]
 mod sniff;
 pub mod spiral;
 pub mod standardize;
+#[cfg(feature = "files")]
 pub mod table;
+#[cfg(feature = "files")]
 pub mod words;
+#[cfg(feature = "files")]
 mod write;
 
 pub use crate::nearest::nearest;
@@ -30,7 +40,9 @@ use crate::error::{Error, Result};
 use crate::mat::Mat;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+#[cfg(feature = "files")]
 use std::io::Write;
+#[cfg(feature = "files")]
 use table::{Column, Table};
 
 /// The most rows that [`dataset`] simulates: enough for any test, and far from exhausting a machine.
@@ -52,6 +64,7 @@ pub struct Dataset {
     pub label: Option<(String, Vec<String>)>,
 }
 
+#[cfg(feature = "files")]
 impl Dataset {
     /// The set as a table, the label last.
     pub fn table(&self) -> Result<Table> {
