@@ -153,6 +153,29 @@ fn missing_cells_and_wide_data_equal_the_sum_over_outputs() {
 }
 
 #[test]
+fn every_row_may_have_a_prior_of_its_own() {
+    let mut m = model(&outputs(7, 3), &Matern32::new(DIM), &Unscented, inputs(7, 0.4), points(4, 0.9));
+    let kl = |m: &BayesianGplvm| -> f64 {
+        let prior = m.prior.mean.as_slice().iter().zip(m.prior.var.as_slice());
+        let q = m.mean.as_slice().iter().zip(m.var.as_slice());
+        q.zip(prior).map(|((a, s), (b, p))| 0.5 * ((a - b).powi(2) / p + s / p - (s / p).ln() - 1.0)).sum()
+    };
+    let standard = m.log_evidence(None).unwrap() + kl(&m);
+    m.prior = Gaussians::new(points(7, 0.3), Mat::from_fn(7, DIM, |i, j| 0.2 + 0.1 * (i + j) as f64)).unwrap();
+    let mut grad = vec![0.0; param::count(&m)];
+    let bound = m.log_evidence(Some(&mut grad)).unwrap();
+    close("bound", &[bound + kl(&m)], &[standard], 1e-12);
+    let mut moved = m.clone();
+    let slow = check::differences(&param::flatten(&m), |u| {
+        param::unflatten(&mut moved, u);
+        moved.log_evidence(None).unwrap()
+    });
+    let mut ours = vec![0.0; slow.len()];
+    param::chain(&m, &grad, &mut ours);
+    close("gradient", &ours, &slow, 1e-6);
+}
+
+#[test]
 fn whitened_statistics_are_the_statistics_whitened() {
     let (q, z) = (inputs(40, 0.5), points(4, 0.9));
     let k = Matern32::new(DIM);
