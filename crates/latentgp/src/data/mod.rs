@@ -6,6 +6,7 @@
 pub mod airline;
 pub mod csv;
 pub mod iris;
+pub mod lags;
 pub mod mat5;
 mod names;
 mod npy;
