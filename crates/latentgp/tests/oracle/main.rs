@@ -3,6 +3,7 @@
 
 mod gplvm;
 mod read;
+mod simulation;
 
 use std::path::PathBuf;
 
@@ -77,6 +78,8 @@ fn kind(name: &str, case: &serde_json::Value) -> Option<fn(&serde_json::Value, &
     let has = |key: &str| case.get(key).is_some();
     match () {
         _ if has("cases") && has("mu") => Some(gplvm::run),
+        _ if has("propagated") && has("start_window") => Some(simulation::run),
+        _ if has("models") && has("n_train") => Some(simulation::airline),
         _ => {
             let _ = name;
             None
