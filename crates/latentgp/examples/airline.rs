@@ -7,8 +7,8 @@
 use latentgp::data::{airline, lags::Lags};
 use latentgp::expectation::{Analytic, Expectation, GaussHermite, MonteCarlo, Unscented};
 use latentgp::kernel::{Kernel, Linear, Periodic, Rbf};
+use latentgp::model::Model;
 use latentgp::model::narx::{Forecast, Narx, NarxOptions, Score, Simulation};
-use latentgp::model::{Model, Restarts};
 use latentgp::{Mat, Result};
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -46,10 +46,9 @@ fn row(name: &str, model: &Narx, runs: &[Simulation], theirs: Theirs) -> Result<
 
 fn table(name: &str, kernel: impl Kernel + 'static, theirs: &[(&str, Theirs)]) -> Result<()> {
     let series = Mat::column(&airline::PASSENGERS[..LAG + TRAINING]);
-    let mut model = Narx::new(&series, None, Lags::new(LAG), kernel, &NarxOptions::default())?;
-    model.papers_start();
+    let start = Narx::new(&series, None, Lags::new(LAG), kernel, &NarxOptions::default())?;
     let clock = Instant::now();
-    let fitted = model.fit(&Restarts::default(), &|_| ControlFlow::Continue(()))?;
+    let fitted = start.papers_fit(&|_| ControlFlow::Continue(()))?;
     let model = fitted.model;
     println!(
         "{name}: log evidence of the scaled data {:.3}, noise {:.5}, {} iterations, {:.1} s",
@@ -64,7 +63,11 @@ fn table(name: &str, kernel: impl Kernel + 'static, theirs: &[(&str, Theirs)]) -
     );
     for (method, theirs) in theirs {
         let monte_carlo = |samples: usize| -> Vec<Simulation> {
-            let run = |seed| Simulation::papers(MonteCarlo { fresh: true, ..MonteCarlo::new(samples, seed) });
+            let run = |seed| {
+                let mut rule = MonteCarlo::new(samples, seed);
+                rule.fresh = true;
+                Simulation::papers(rule)
+            };
             (0..10).map(run).collect()
         };
         let one = |by: Box<dyn Expectation>| {
