@@ -58,8 +58,12 @@ impl Future {
     fn row(&self, kernel: &dyn Kernel, x: &[f64], phi: &[f64], c_phi: &[f64], prior: f64) -> Vec<f64> {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let mut row: Vec<f64> = Vec::with_capacity(self.x.len() + 1);
+        let mut prior_cov = Mat::zeros(1, self.x.len());
+        if !self.x.is_empty() {
+            kernel.cross(&Mat::from_rows(&[x]), &Mat::from_rows(&self.x), &mut prior_cov);
+        }
         for j in 0..self.x.len() {
-            let cov = kernel.eval(x, &self.x[j]) - dot(c_phi, &self.phi[j]);
+            let cov = prior_cov[(0, j)] - dot(c_phi, &self.phi[j]);
             let rest = cov - dot(&row, &self.l[j][..j]);
             let own = self.l[j][j];
             row.push(if own > 0.0 { rest / own } else { 0.0 });
