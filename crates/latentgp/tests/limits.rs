@@ -161,7 +161,8 @@ fn every_row_may_have_a_prior_of_its_own() {
         q.zip(prior).map(|((a, s), (b, p))| 0.5 * ((a - b).powi(2) / p + s / p - (s / p).ln() - 1.0)).sum()
     };
     let standard = m.log_evidence(None).unwrap() + kl(&m);
-    m.prior = Gaussians::new(points(7, 0.3), Mat::from_fn(7, DIM, |i, j| 0.2 + 0.1 * (i + j) as f64)).unwrap();
+    m.prior =
+        Gaussians::new(points(7, 0.3), Mat::from_fn(7, DIM, |i, j| 0.2 + 0.1 * (i + j) as f64)).unwrap();
     let mut grad = vec![0.0; param::count(&m)];
     let bound = m.log_evidence(Some(&mut grad)).unwrap();
     close("bound", &[bound + kl(&m)], &[standard], 1e-12);

@@ -7,6 +7,7 @@ pub mod airline;
 #[cfg(feature = "files")]
 pub mod csv;
 pub mod iris;
+pub mod lags;
 #[cfg(feature = "files")]
 pub mod mat5;
 #[cfg(feature = "files")]

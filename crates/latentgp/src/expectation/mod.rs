@@ -20,6 +20,7 @@
 mod analytic;
 mod auto;
 mod certain;
+pub mod correlated;
 mod cubature;
 mod gauss_hermite;
 mod monte_carlo;
@@ -32,6 +33,7 @@ mod unscented;
 pub use analytic::Analytic;
 pub use auto::{Auto, stronger};
 pub use certain::{Certain, Mixed};
+pub use correlated::Correlated;
 pub use cubature::Cubature5;
 pub use gauss_hermite::GaussHermite;
 pub use monte_carlo::{GivenDraws, MonteCarlo};

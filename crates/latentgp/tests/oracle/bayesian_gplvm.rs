@@ -12,15 +12,22 @@ use serde_json::Value;
 const VALUE: f64 = 1e-8;
 const GRADIENT: f64 = 1e-6;
 
-fn rule(case: &Value) -> (Box<dyn Expectation>, bool) {
-    let options = &case["options"];
-    let name = case["expectation"].as_str().expect("an expectation");
+/// An expectation without options.
+pub fn by_name(name: &str) -> Box<dyn Expectation> {
     if let Some(points) = name.strip_prefix("gauss_hermite_") {
-        return (Box::new(GaussHermite::new(points.parse().expect("a number of points"))), true);
+        return Box::new(GaussHermite::new(points.parse().expect("a number of points")));
     }
     match name {
-        "analytic" => (Box::new(Analytic), true),
-        "unscented" => (Box::new(Unscented), true),
+        "analytic" => Box::new(Analytic),
+        "unscented" => Box::new(Unscented),
+        other => panic!("an expectation that this test does not know: {other}"),
+    }
+}
+
+/// The rule of a case, and whether the case has predictions.
+fn rule(case: &Value) -> (Box<dyn Expectation>, bool) {
+    let options = &case["options"];
+    match case["expectation"].as_str().expect("an expectation") {
         "scaled_unscented" => {
             let (alpha, kappa) = (number(&options["alpha"]), number(&options["kappa"]));
             (Box::new(ScaledUnscented { alpha, kappa }), true)
@@ -30,7 +37,7 @@ fn rule(case: &Value) -> (Box<dyn Expectation>, bool) {
             let draws = options["standard_normal_draws"].as_array().expect("draws").iter().map(mat).collect();
             (Box::new(GivenDraws::new(draws).expect("draws of one shape")), false)
         }
-        other => panic!("an expectation that this test does not know: {other}"),
+        other => (by_name(other), true),
     }
 }
 

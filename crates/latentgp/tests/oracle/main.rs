@@ -9,6 +9,7 @@ mod ppca;
 mod projection;
 mod read;
 mod regression;
+mod simulation;
 
 use std::path::PathBuf;
 
@@ -84,6 +85,8 @@ fn kind(name: &str, case: &serde_json::Value) -> Option<fn(&serde_json::Value, &
     let model = case.get("model").and_then(|m| m.as_str());
     match model {
         _ if has("cases") && has("mu") => Some(bayesian_gplvm::run),
+        _ if has("propagated") && has("start_window") => Some(simulation::run),
+        _ if has("models") && has("n_train") => Some(simulation::airline),
         Some("gpr") => Some(regression::run_named),
         Some("laplace") => Some(laplace::run),
         Some("ppca") => Some(ppca::run),

@@ -12,6 +12,7 @@
 //! Pairs of pure Gaussians ([`gauss`]), which an rbf kernel needs, go one M×M tile a point, a matrix
 //! product and a vectorised exp; what has monomials ([`moments`]) takes a plain loop.
 
+pub(super) mod correlated;
 mod gauss;
 mod moments;
 

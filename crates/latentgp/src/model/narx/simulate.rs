@@ -1,0 +1,333 @@
+//! Free simulation: many steps ahead, each prediction a lag of the next.
+//!
+//! ```text
+//! certain       m_t, v_t = posterior at the means of the window
+//! independent   x_t ~ N(means, diag(variances)):   m_t = ψ1α   v_t = ψ0 − tr CA + vᵀAv − m_t² + σ²
+//! correlated    x_t ~ N(means, P):   the same, and Cov[x_t, y_t] enters P with the new value
+//! trajectories  draws of whole futures: see [`Draws`]
+//! ```
+//!
+//! The moments assume that the function is drawn anew at every step; trajectories by [`Draws::Function`]
+//! keep one function, and are the reference. With [`UncertainTraining`] the posterior is that of a GPLVM at
+//! Z = μ = X, as in the papers.
+
+use super::window::Window;
+use super::{Draws, Forecast, Narx, Process, trajectories};
+use crate::error::{Error, Result};
+use crate::expectation::correlated::{Basis, Correlated, Moments, certain, is_closed, moments, resolve};
+use crate::expectation::{Analytic, Auto, Expectation, Gaussians};
+use crate::linalg;
+use crate::mat::Mat;
+use crate::mean::Mean;
+use crate::model::{BayesianGplvm, Jitter, Model};
+use crate::posterior::Posterior;
+use std::sync::Arc;
+
+/// How uncertainty travels from a step to the next.
+#[derive(Clone, Debug)]
+pub enum Propagation {
+    /// Not at all: every lag is taken for its mean.
+    Certain,
+    /// Every lag is a Gaussian of its own, as in the papers.
+    Independent(Box<dyn Expectation>),
+    /// The lags of a window are one Gaussian with a full covariance.
+    Correlated(Box<dyn Expectation>),
+    /// Futures are drawn; mean and variance are theirs.
+    Trajectories {
+        /// How many.
+        count: usize,
+        /// Their seed; a future depends on it and its own number alone.
+        seed: u64,
+        /// Whether a future keeps its function.
+        draws: Draws,
+    },
+}
+
+/// The variance of the values that the first window has, in scaled units.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum StartVariance {
+    /// 0: they were observed, and the series itself is what is forecast.
+    #[default]
+    Zero,
+    /// σ², as in the papers.
+    Noise,
+    /// Another.
+    Value(f64),
+}
+
+/// Training inputs that are uncertain too: the posterior is that of a Bayesian GPLVM with μ = X and, of an
+/// exact regression, Z = X.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UncertainTraining {
+    /// S of every cell, in scaled units. The papers name the noise variance; their numbers come from 10⁻⁶.
+    pub variance: f64,
+    /// Added to diagonals.
+    pub jitter: Jitter,
+}
+
+/// A way to simulate.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// How uncertainty travels.
+    pub propagation: Propagation,
+    /// How certain the first window is.
+    pub start: StartVariance,
+    /// Whether training inputs are uncertain; not with [`Propagation::Certain`] nor trajectories.
+    pub training: Option<UncertainTraining>,
+}
+
+impl Default for Simulation {
+    /// Independent lags, `auto`.
+    fn default() -> Self {
+        Simulation::independent(Auto)
+    }
+}
+
+impl Simulation {
+    fn by(propagation: Propagation) -> Self {
+        Simulation { propagation, start: StartVariance::Zero, training: None }
+    }
+
+    /// Without propagation.
+    pub fn certain() -> Self {
+        Simulation::by(Propagation::Certain)
+    }
+
+    /// Independent lags.
+    pub fn independent(by: impl Expectation + 'static) -> Self {
+        Simulation::by(Propagation::Independent(Box::new(by)))
+    }
+
+    /// The covariance of the window carried along.
+    pub fn correlated(by: impl Expectation + 'static) -> Self {
+        Simulation::by(Propagation::Correlated(Box::new(by)))
+    }
+
+    /// Drawn futures, each with a function of its own.
+    pub fn trajectories(count: usize, seed: u64) -> Self {
+        Simulation::by(Propagation::Trajectories { count, seed, draws: Draws::Function })
+    }
+
+    /// The papers' protocol: independent lags, the first window with variances σ², training inputs with
+    /// variances 10⁻⁶, and 10⁻⁶ added to the diagonals of Kzz and B.
+    pub fn papers(by: impl Expectation + 'static) -> Self {
+        Simulation {
+            start: StartVariance::Noise,
+            training: Some(UncertainTraining { variance: 1e-6, jitter: Jitter { kzz: 1e-6, b: 1e-6 } }),
+            ..Simulation::independent(by)
+        }
+    }
+}
+
+/// A posterior ready for one step after the other.
+pub(super) struct Stepper {
+    pub basis: Arc<Basis>,
+    /// v = Lᵀα, M×D.
+    pub v: Mat,
+    /// C; `None` is the identity.
+    pub c: Option<Mat>,
+    pub noise: f64,
+}
+
+/// One step's prediction of the noise-free function, and its covariance with the window, Q×D.
+pub(super) struct Predicted {
+    pub mean: Vec<f64>,
+    pub cov: Mat,
+    pub cross: Mat,
+}
+
+impl Stepper {
+    fn new(posterior: Posterior) -> Result<Self> {
+        if posterior.mean != Mean::Zero {
+            return Err(Error::invalid("mean function of a GP-NARX", "none", "another"));
+        }
+        let factors = posterior.factors.into_iter().next().expect("outputs observed together");
+        let (v, c) = (factors.v().clone(), factors.c);
+        let basis = Basis { kernel: posterior.kernel, z: posterior.z, l: posterior.l };
+        Ok(Stepper { basis: Arc::new(basis), v, c, noise: posterior.noise })
+    }
+
+    fn predict(&self, of: &Moments) -> Predicted {
+        let mean = linalg::mul(&of.psi1, &self.v);
+        let explained = self.c.as_ref().map_or_else(|| of.psi2.trace(), |c| c.dot(&of.psi2));
+        let rest = (of.psi0 - explained).max(0.0);
+        let second = linalg::mul_tn(&self.v, &linalg::mul(&of.psi2, &self.v));
+        let d = mean.cols();
+        let cov = Mat::from_fn(d, d, |i, j| {
+            let spread = second[(i, j)] - mean[(0, i)] * mean[(0, j)];
+            if i == j { rest + spread.max(0.0) } else { spread }
+        });
+        Predicted { mean: mean.row(0).to_vec(), cov, cross: linalg::mul(&of.cross, &self.v) }
+    }
+}
+
+/// Moments at independent coordinates, by the closed form of independent inputs where there is one.
+fn independent(by: &dyn Expectation, of: &Arc<Basis>, mean: Vec<f64>, var: &[f64]) -> Result<Moments> {
+    let closed = is_closed(resolve(by, &*of.kernel));
+    if !closed || var.iter().all(|v| *v == 0.0) {
+        return moments(by, of, &Correlated::independent(mean, var));
+    }
+    let row = Gaussians::new(Mat::from_rows(&[&mean[..]]), Mat::from_rows(&[var]))?;
+    let psi = Analytic.psi_whitened(&*of.kernel, &row, &of.z, &of.l)?;
+    let mut psi1 = psi.psi1;
+    of.l.solve_rows(&mut psi1);
+    let cross = Mat::zeros(mean.len(), of.z.rows());
+    Ok(Moments { psi0: psi.psi0, psi1, psi2: psi.psi2, cross })
+}
+
+impl Narx {
+    /// Simulates `steps` time steps after the end of `history`.
+    ///
+    /// `history` has at least as many rows as the longest lag, the oldest first; `exogenous` has a row for
+    /// each of its rows and for each step. Means and variances are in the units of the data, noise included.
+    /// Errs when these do not fit, a value is missing, there are no steps, the expectation cannot run, or a
+    /// forecast leaves the range of numbers.
+    pub fn simulate(
+        &self,
+        history: &Mat,
+        exogenous: Option<&Mat>,
+        steps: usize,
+        how: &Simulation,
+    ) -> Result<Forecast> {
+        if steps == 0 {
+            return Err(Error::invalid("horizon", "at least 1 step", 0));
+        }
+        self.lags.check(history, exogenous, steps)?;
+        let longest = self.lags.longest();
+        if history.rows() < longest {
+            let reason =
+                format!("{} values are fewer than the longest lag, {longest}; give more", history.rows());
+            return Err(Error::data("the history", reason));
+        }
+        let inputs = self.future(history.rows(), exogenous, steps);
+        let start = match how.start {
+            StartVariance::Zero => 0.0,
+            StartVariance::Noise => self.noise().get(),
+            StartVariance::Value(v) if v.is_finite() && v >= 0.0 => v,
+            StartVariance::Value(v) => {
+                return Err(Error::invalid("start variance", "a finite number, not negative", v));
+            }
+        };
+        let tail = history.slice_rows(history.rows() - longest, history.rows());
+        let window = Window::new(&self.lags, &self.scaling.apply(&tail)?, start);
+        let run = Run { inputs, steps, lags: &self.lags };
+        let scaled = match &how.propagation {
+            Propagation::Certain => run.moments(&Stepper::new(self.posterior()?)?, window, None, false)?,
+            Propagation::Independent(by) => {
+                let stepper = Stepper::new(self.posterior_for(how, &**by)?)?;
+                run.moments(&stepper, window, Some(by.clone()), false)?
+            }
+            Propagation::Correlated(by) => {
+                let stepper = Stepper::new(self.posterior_for(how, &**by)?)?;
+                run.moments(&stepper, window, Some(by.clone()), true)?
+            }
+            Propagation::Trajectories { count, seed, draws } => {
+                trajectories::run(&Stepper::new(self.posterior()?)?, &window, &run, *count, *seed, *draws)?
+            }
+        };
+        scaled.in_units(&self.scaling)
+    }
+
+    /// The exogenous columns of the windows to come, scaled, steps×(Q − own).
+    fn future(&self, known: usize, exogenous: Option<&Mat>, steps: usize) -> Mat {
+        let Some(u) = exogenous.filter(|_| self.lags.width() > self.lags.own()) else {
+            return Mat::zeros(steps, 0);
+        };
+        let columns = self.columns();
+        let (own, sources) = (self.lags.own(), self.lags.columns());
+        let at = |h: usize, j: usize| match sources[own + j] {
+            crate::data::lags::Source::Exogenous(e, delay) => {
+                (u[(known + h - delay, e)] - columns.mean[own + j]) / columns.scale[own + j]
+            }
+            crate::data::lags::Source::Series(..) => unreachable!("the series come first"),
+        };
+        Mat::from_fn(steps, self.lags.width() - own, at)
+    }
+
+    /// The posterior that a simulation asks for.
+    fn posterior_for(&self, how: &Simulation, by: &dyn Expectation) -> Result<Posterior> {
+        by.check(self.kernel(), self.lags.own().max(1))?;
+        let Some(UncertainTraining { variance, jitter }) = how.training else {
+            return self.posterior();
+        };
+        let x = self.inputs();
+        let z = match &self.process {
+            Process::Exact(_) => x.clone(),
+            Process::Sparse(model) => model.z.value.clone(),
+        };
+        let q = Gaussians::new(x.clone(), Mat::filled(x.rows(), x.cols(), variance))?;
+        let mut model = BayesianGplvm::new(
+            self.outputs().clone(),
+            self.scaling.clone(),
+            self.kernel().boxed(),
+            by.boxed(),
+            q,
+            z,
+            self.noise().get(),
+        )?;
+        model.jitter = jitter;
+        model.posterior()
+    }
+}
+
+/// What all ways to simulate share.
+pub(super) struct Run<'a> {
+    /// Exogenous columns, a row each step.
+    pub inputs: Mat,
+    pub steps: usize,
+    pub lags: &'a crate::data::lags::Lags,
+}
+
+impl Run<'_> {
+    /// Means and variances of every step, scaled.
+    fn moments(
+        &self,
+        stepper: &Stepper,
+        mut window: Window,
+        mut by: Option<Box<dyn Expectation>>,
+        correlated: bool,
+    ) -> Result<Forecast> {
+        let d = self.lags.series.len();
+        let (m, dim) = (stepper.basis.z.rows(), self.lags.width());
+        let mut out = Forecast::empty(self.steps, d);
+        for step in 0..self.steps {
+            let mean = [&window.mean[..], self.inputs.row(step)].concat();
+            if let Some(by) = by.as_mut() {
+                by.renew(step as u64);
+            }
+            let (found, rank) = match &by {
+                None => (certain(&stepper.basis, &Correlated::independent(mean, &vec![0.0; dim])), 0),
+                Some(by) if correlated => {
+                    let q = Correlated::new(mean, &window.cov)?;
+                    (moments(&**by, &stepper.basis, &q)?, q.rank())
+                }
+                Some(by) => {
+                    let mut var = window.var();
+                    var.resize(dim, 0.0);
+                    let rank = var.iter().filter(|v| **v > 0.0).count();
+                    (independent(&**by, &stepper.basis, mean, &var)?, rank)
+                }
+            };
+            out.evaluations += match &by {
+                Some(by) if rank > 0 => resolve(&**by, &*stepper.basis.kernel).cost(1, rank, m).evaluations,
+                _ => m as f64,
+            };
+            let mut now = stepper.predict(&found);
+            (0..d).for_each(|j| now.cov[(j, j)] += stepper.noise);
+            if !(now.mean.iter().all(|v| v.is_finite()) && now.cov.is_finite()) {
+                return Err(diverged(step));
+            }
+            out.mean.row_mut(step).copy_from_slice(&now.mean);
+            (0..d).for_each(|j| out.var[(step, j)] = now.cov[(j, j)]);
+            window.push(&now.mean, &now.cov, correlated.then_some(&now.cross));
+            if !window.cov.is_finite() {
+                return Err(diverged(step));
+            }
+        }
+        Ok(out)
+    }
+}
+
+pub(super) fn diverged(step: usize) -> Error {
+    Error::not_finite(format!("the forecast of step {} (the simulated series grows without bound)", step + 1))
+}
