@@ -318,10 +318,13 @@ impl<R: Rule> Expectation for R {
         if nodes <= limit as f64 {
             return Ok(());
         }
-        let cheaper = match 2 * dim * dim < limit {
-            true => format!("`cubature5` ({} nodes) or `unscented` ({} nodes)", 2 * dim * dim + 1, 2 * dim),
-            false => format!("`unscented` ({} nodes)", 2 * dim),
-        };
+        let rules = [("cubature5", 2 * dim * dim + 1), ("unscented", 2 * dim), ("minimal_skew", dim + 2)];
+        let fits: Vec<String> = rules
+            .iter()
+            .filter(|(_, count)| *count <= limit)
+            .map(|(name, count)| format!("`{name}` ({count} nodes)"))
+            .collect();
+        let cheaper = if fits.is_empty() { "fewer dimensions".to_string() } else { fits.join(" or ") };
         let megabytes = (nodes * dim as f64 * 8e-6).ceil();
         Err(Error::TooManyNodes { rule: Rule::expression(self), nodes, dim, megabytes, limit, cheaper })
     }

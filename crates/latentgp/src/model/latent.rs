@@ -7,7 +7,8 @@
 //! ```
 //!
 //! over the observed d. It is maximised from several starts: the positions of the training rows that
-//! look most like y∗, and the prior. Each row stands on its own, so that a batch equals its pieces.
+//! look most like y∗, and the prior, which for new rows is N(0, I) whatever the training rows had. Each row
+//! stands on its own, so that a batch equals its pieces.
 
 use super::{BayesianGplvm, Model};
 use crate::error::{Error, Result};

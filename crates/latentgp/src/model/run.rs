@@ -179,8 +179,9 @@ impl Run {
         let constant = model.constant();
         let how = Method::of(&*model.expectation, limit);
         let mut grad = vec![0.0; param::count(model)];
-        // Fresh draws follow from the number of evaluations before them.
-        let mut step = self.place.counts().1 as u64;
+        // Fresh draws follow from the number of evaluations before them, those of the first stage included.
+        let earlier = self.evaluations as u64;
+        let mut step = earlier + self.place.counts().1 as u64;
         let mut objective = |u: &[f64], out: &mut [f64]| -> Result<f64> {
             step += 1;
             negative_evidence(model, step - 1, u, &mut grad, out)
@@ -191,7 +192,7 @@ impl Run {
         while self.stopped.is_none() {
             let before = self.place.counts().0;
             self.stopped = how.step(&mut self.place, &mut objective)?;
-            self.draw = self.place.counts().1.saturating_sub(1) as u64;
+            self.draw = earlier + self.place.counts().1.saturating_sub(1) as u64;
             if self.place.counts().0 > before {
                 self.trace.push(-(self.place.value() - constant));
                 if watch(self).is_break() {
@@ -234,9 +235,16 @@ enum Method {
 }
 
 impl Method {
+    /// L-BFGS, or Adam with steps that shrink to a tenth over the iterations allowed, so that the noise of
+    /// fresh draws dies out.
     fn of(expectation: &dyn Expectation, limit: usize) -> Self {
         match expectation.is_stochastic() {
-            true => Method::Adam(Adam { max_iterations: limit, ..Adam::default() }),
+            true => Method::Adam(Adam {
+                learning_rate: 0.1,
+                decay: 10.0 / limit.max(1) as f64,
+                max_iterations: limit,
+                ..Adam::default()
+            }),
             false => Method::Lbfgs(Lbfgs { max_iterations: limit, ..Lbfgs::default() }),
         }
     }
