@@ -11,6 +11,7 @@ mod html;
 mod interrupt;
 mod out;
 mod picture;
+mod regress;
 mod summary;
 mod trained;
 

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use latentgp::Mat;
-use latentgp::file::{ModelFile, Store, Trained, in_file};
+use latentgp::file::{ModelFile, Store, Trained, TrainedRegression, in_file};
 use latentgp::metrics::{Accuracy, kfold, knn_accuracy};
 use latentgp::model::Model;
 use latentgp::posterior::Posterior;
@@ -24,17 +24,44 @@ pub struct Ready {
     pub order: Vec<usize>,
 }
 
-/// Reads a model file of any kind that the commands know.
+/// What a model file holds.
+pub fn kind(path: &Path) -> Outcome<String> {
+    Ok(ModelFile::read(path).map_err(Failure::data)?.kind)
+}
+
+/// Reads the file of a latent space.
 pub fn load(path: &Path) -> Outcome<Trained> {
     let file = ModelFile::read(path).map_err(Failure::data)?;
     match file.kind.as_str() {
         Trained::KIND => in_file(path, Trained::from_file(file)).map_err(Failure::data),
-        other => Err(Failure::data(format!(
-            "{}: holds a `{other}`, which this command does not know; it works on a `{}`",
-            path.display(),
-            Trained::KIND
+        TrainedRegression::KIND => Err(Failure::data(format!(
+            "{}: holds a regression, which has no latent positions of rows; use `latentgp predict`",
+            path.display()
         ))),
+        other => Err(unknown(path, other, Trained::KIND)),
     }
+}
+
+/// Reads the file of a regression.
+pub fn load_regression(path: &Path) -> Outcome<TrainedRegression> {
+    let file = ModelFile::read(path).map_err(Failure::data)?;
+    match file.kind.as_str() {
+        TrainedRegression::KIND => in_file(path, TrainedRegression::from_file(file)).map_err(Failure::data),
+        Trained::KIND => Err(Failure::data(format!(
+            "{}: holds a latent space (`{}`), which predicts no targets; use `latentgp transform`, \
+             `reconstruct` or `impute`, or learn a regression with `latentgp regress`",
+            path.display(),
+            file.kind
+        ))),
+        other => Err(unknown(path, other, TrainedRegression::KIND)),
+    }
+}
+
+fn unknown(path: &Path, kind: &str, expected: &str) -> Failure {
+    Failure::data(format!(
+        "{}: holds a `{kind}`, which this command does not know; it works on a `{expected}`",
+        path.display()
+    ))
 }
 
 impl Ready {

@@ -6,6 +6,7 @@ mod progress;
 mod train;
 
 pub use job::Job;
+pub use progress::Progress;
 pub use train::{Watching, train};
 
 use crate::args::Common;

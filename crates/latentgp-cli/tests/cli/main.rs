@@ -5,3 +5,4 @@ mod failures;
 mod formats;
 mod interrupted;
 mod program;
+mod regress;

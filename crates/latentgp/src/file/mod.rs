@@ -26,11 +26,13 @@
 
 mod gplvm;
 mod params;
+mod regression;
 mod seal;
 mod unfinished;
 
 pub use gplvm::{Labels, Report, Trained};
 pub use params::{ParamSpec, put_params, take_params};
+pub use regression::{RegressionReport, TrainedRegression};
 pub use unfinished::Unfinished;
 
 use crate::data::replace::write_file;

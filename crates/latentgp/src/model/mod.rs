@@ -1,5 +1,6 @@
 //! Models: they name the parameters, call kernels, expectations and evidence, and chain gradients back.
 
+mod answers;
 mod bayesian_gplvm;
 mod certificate;
 mod exact_process;
@@ -13,6 +14,7 @@ mod pca;
 mod ppca;
 mod ppca_rows;
 mod regression;
+mod regressor;
 mod relevance;
 mod restarts;
 mod run;
@@ -29,6 +31,7 @@ mod vdmgp;
 mod vdmgp_training;
 mod weight_prior;
 
+pub use answers::{Answers, LEVELS, Scores, count_nlpd};
 pub use bayesian_gplvm::BayesianGplvm;
 pub use certificate::Certificate;
 pub use gplvm::{Gplvm, GplvmTraining, LatentPrior};
@@ -39,6 +42,7 @@ pub use missing_inputs::UncertainInputs;
 pub use outputs::Outputs;
 pub use ppca::{Ppca, PpcaGrad, PpcaLatent, PpcaOptions};
 pub use regression::{MeanKind, Regression, RegressionOptions};
+pub use regressor::Regressor;
 pub use relevance::{Direction, InputShare, USEFUL, WeightRelevance};
 pub use restarts::{Fitted, Restarts};
 pub use run::{Place, Run, Stage};
