@@ -1,10 +1,12 @@
 //! `latentgp inspect MODEL`.
 
 use crate::failure::{Failure, Outcome};
+use crate::space::{self, Space};
 use crate::trained::Ready;
 use crate::{out, regress, summary, trained};
 use latentgp::Mat;
 use latentgp::file::{ModelFile, Store, Trained, TrainedRegression, VERSION};
+use latentgp::model::LatentSpace;
 use latentgp::param::Parameterized;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -60,6 +62,18 @@ pub fn run(args: &Args) -> Outcome {
         text += &format!("  inputs        {}\n", trained.inputs.join(", "));
         text += &format!("  seed          {}\n", trained.report.seed);
         text += &arrays(trained.model.model(), &file);
+    } else if let Some(trained) = trained::load_space(&args.model)? {
+        let space = Space::new(trained)?;
+        text += &(space::text(&space)? + "\n");
+        text += &format!("  scaling       {}\n", space.trained.report.scale);
+        text += &format!("  columns       {}\n", space.trained.columns.join(", "));
+        text += &match &space.trained.model {
+            LatentSpace::Gplvm(m) => arrays(&**m, &file),
+            LatentSpace::Ppca(..) => {
+                let all = file.tensors.iter().map(|(name, m)| line(name, m, "")).collect::<String>();
+                format!("\narrays\n{all}")
+            }
+        };
     } else {
         for (name, m) in &file.tensors {
             text += &line(name, m, "");

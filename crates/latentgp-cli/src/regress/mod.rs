@@ -1,6 +1,7 @@
 //! `latentgp regress DATA --target COL…`.
 
 mod job;
+pub mod picture;
 mod rows;
 mod tell;
 mod train;

@@ -6,3 +6,4 @@ mod formats;
 mod interrupted;
 mod program;
 mod regress;
+mod spaces;

@@ -292,10 +292,11 @@ impl Header {
                 let prior = Gaussians { mean: array("prior.mean")?, var: array("prior.var")? };
                 let given = Gaussians { mean: x, var: file.take("x.var", n, q)? };
                 if prior.mean.len() != prior.var.len()
+                    || !prior.mean.is_finite()
                     || prior.var.as_slice().iter().any(|v| !(*v > 0.0 && v.is_finite()))
                     || given.var.as_slice().iter().any(|v| !(*v >= 0.0 && v.is_finite()))
                 {
-                    return Err(damaged("the variances of its inputs are not variances"));
+                    return Err(damaged("its inputs or their variances are outside their domain"));
                 }
                 Regressor::Sparse(Box::new(SparseRegression {
                     kernel,
@@ -403,7 +404,7 @@ mod tests {
     use super::*;
     use crate::file::{load, save};
     use crate::kernel::Matern32;
-    use crate::model::{Model, RegressionOptions, SparseOptions};
+    use crate::model::{RegressionOptions, SparseOptions};
 
     fn data() -> (Mat, Mat) {
         let x = Mat::from_fn(9, 2, |i, j| (2.3 * i as f64 + 1.1 * j as f64).sin() * 2.0);
