@@ -63,11 +63,11 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
         true => answers.scores(&targets(&table, &trained.targets, classes)?).map_err(Failure::data)?,
         false => Vec::new(),
     };
-    for line in scores_text(&scores, &trained.targets) {
-        out::note(common.quiet || args.json, line.trim_start());
+    for line in scores_text("", &scores, &trained.targets) {
+        out::note(common.quiet || args.json, line);
     }
     if args.out.is_some() || !args.json {
-        let words = !args.out.as_ref().is_some_and(|p| p.extension().is_some_and(|e| e == "npy"));
+        let words = args.out.as_ref().is_none_or(|p| p.extension().is_none_or(|e| e != "npy"));
         let columns = id.into_iter().chain(columns(&trained, &answers, words)).collect();
         out::table(&Table::new("result", columns).map_err(Failure::work)?, args.out.as_deref())?;
     }

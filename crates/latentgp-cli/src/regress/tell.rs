@@ -64,12 +64,12 @@ pub fn summary(of: &TrainedRegression) -> Outcome<String> {
             ));
         }
     }
-    lines.extend(scores_text(&report.scores, &of.targets));
+    lines.extend(scores_text("  held out      ", &report.scores, &of.targets));
     Ok(lines.join("\n"))
 }
 
-/// One line for every target that was scored.
-pub fn scores_text(scores: &[Option<Scores>], targets: &[String]) -> Vec<String> {
+/// One line for every target that was scored, with `head` in front.
+pub fn scores_text(head: &str, scores: &[Option<Scores>], targets: &[String]) -> Vec<String> {
     let one = |(s, name): (&Option<Scores>, &String)| {
         let s = s.as_ref()?;
         let mut parts = Vec::new();
@@ -83,7 +83,7 @@ pub fn scores_text(scores: &[Option<Scores>], targets: &[String]) -> Vec<String>
         }
         parts.extend(s.accuracy.map(|v| format!("accuracy {:.1} %", 100.0 * v)));
         parts.extend(number(s.log_loss, "log loss"));
-        Some(format!("  held out      {name}: {} ({})", parts.join(", "), count(s.n, "row")))
+        Some(format!("{head}{name}: {} ({})", parts.join(", "), count(s.n, "row")))
     };
     scores.iter().zip(targets).filter_map(one).collect()
 }
