@@ -1,7 +1,10 @@
 //! The command line: every command with its examples first.
 
-use crate::command::{completions, dataset, demo, impute, inspect, plot, reconstruct, report, transform};
+use crate::command::{
+    completions, dataset, demo, impute, inspect, plot, predict, reconstruct, report, transform,
+};
 use crate::fit;
+use crate::regress;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use latentgp::data::nearest;
@@ -24,7 +27,9 @@ Examples:
   latentgp dataset oil-flow --n 300 > oil.csv          an embedded data set as CSV
   latentgp fit oil.csv --labels regime --latent-dim 5 --kernel matern32 --out oil.lgp
   latentgp plot oil.lgp --out oil.svg                  the latent map, the relevance, the bound
-  latentgp transform oil.lgp new.csv --out latent.csv  where new rows lie",
+  latentgp transform oil.lgp new.csv --out latent.csv  where new rows lie
+  latentgp regress house.csv --target price --folds 5 --out house.lgp
+  latentgp predict house.lgp new.csv                   means and variances of the price",
     after_help = "\
 DATA is a file: CSV or TSV (header and delimiter are detected), .npy, .npz:KEY, .mat:KEY (MAT v5),
 .parquet, or - for CSV on standard input. Empty cells, NA and NaN are missing values.
@@ -76,6 +81,10 @@ pub enum Command {
     Reconstruct(reconstruct::Args),
     /// Fill the missing cells of a table, with variances
     Impute(impute::Args),
+    /// Learn to predict columns of a table from the others: values, classes or counts
+    Regress(Box<regress::Args>),
+    /// Predict with a regression: means and variances, or class probabilities
+    Predict(predict::Args),
     /// Draw the latent map, the relevance and the bound of a model
     Plot(plot::Args),
     /// Write one self-contained HTML page about a model

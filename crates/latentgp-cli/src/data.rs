@@ -97,16 +97,21 @@ pub fn for_model(spec: &str, columns: &[String], id: Option<&str>) -> Outcome<(M
         Some(name) => Some(table.take(name).map_err(Failure::data)?),
         None => None,
     };
+    Ok((matched(&table, columns)?.0, id))
+}
+
+/// The columns that a model needs, and whether they were found by their names.
+pub fn matched(table: &Table, columns: &[String]) -> Outcome<(Mat, bool)> {
     let names = table.columns();
     let missing: Vec<&String> = columns.iter().filter(|c| !names.contains(&c.as_str())).collect();
     if missing.is_empty() {
-        return Ok((table.numeric(columns).map_err(Failure::data)?, id));
+        return Ok((table.numeric(columns).map_err(Failure::data)?, true));
     }
     let numbered = |names: &mut dyn Iterator<Item = &str>| names.enumerate().all(|(j, n)| n == j.to_string());
     let unnamed = numbered(&mut names.iter().copied()) || numbered(&mut columns.iter().map(String::as_str));
     let numbers = table.numeric_columns();
     if unnamed && numbers.len() == columns.len() {
-        return Ok((table.numeric(&numbers).map_err(Failure::data)?, id));
+        return Ok((table.numeric(&numbers).map_err(Failure::data)?, false));
     }
     if unnamed {
         return Err(Failure::data(format!(

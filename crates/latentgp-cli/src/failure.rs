@@ -30,6 +30,11 @@ impl Failure {
         Failure { code: 3, message: message.to_string() }
     }
 
+    /// The same, with where it happened in front.
+    pub fn within(self, place: &str) -> Self {
+        Failure { message: format!("{place}: {}", self.message), ..self }
+    }
+
     /// Interrupted: exit code 130.
     pub fn interrupted(message: impl fmt::Display) -> Self {
         Failure { code: 130, message: message.to_string() }

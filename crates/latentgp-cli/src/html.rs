@@ -3,8 +3,11 @@
 use crate::failure::Outcome;
 use crate::figure;
 use crate::picture;
+use crate::regress;
+use crate::space::{self, Space};
 use crate::summary::{self, bar, short};
 use crate::trained::Ready;
+use latentgp::file::TrainedRegression;
 use latentgp::model::Model;
 use latentgp::param::Parameterized;
 use std::fmt::Write;
@@ -113,12 +116,93 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
          latentgp plot {source} --out FIG.svg     # this picture</pre>",
         source = escape(source)
     ));
-    Ok(format!(
+    Ok(document(title, &body))
+}
+
+/// A whole page of a body.
+fn document(title: &str, body: &str) -> String {
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
         escape(title)
-    ))
+    )
+}
+
+/// The page of a GPLVM or a PPCA.
+pub fn space(of: &Space, title: &str, source: &str) -> Outcome<String> {
+    let mut body = format!("<h1>{}</h1>\n", escape(title));
+    let _ = writeln!(
+        body,
+        "<h2>Latent map</h2><figure>{}<figcaption>Each mark is a training row.</figcaption></figure>\n\
+         <h2>Relevance of the latent dimensions</h2><figure>{}</figure>",
+        of.map()?.svg(),
+        of.bars()?.svg()
+    );
+    let trace = &of.trained.report.trace;
+    if !trace.is_empty() {
+        let _ = writeln!(body, "<h2>The fit</h2><figure>{}</figure>", figure::trace(trace)?.svg());
+    }
+    let _ = writeln!(body, "<h2>In words</h2><pre>{}</pre>", escape(&space::text(of)?));
+    let _ = writeln!(
+        body,
+        "<h2>Use it</h2><pre>latentgp transform {source} NEW.csv      # where new rows lie\n\
+         latentgp reconstruct {source} LATENT.csv # data at latent positions\n\
+         latentgp impute {source} HOLES.csv       # fill missing cells</pre>",
+        source = escape(source)
+    );
+    Ok(document(title, &body))
+}
+
+/// The page of a regression.
+pub fn regression(of: &TrainedRegression, title: &str, source: &str) -> Outcome<String> {
+    let report = &of.report;
+    let mut body = format!("<h1>{}</h1>\n", escape(title));
+    let _ = writeln!(
+        body,
+        "<p class=\"lead\">{} on {}: kernel <code>{}</code>.</p>",
+        escape(&of.targets.join(", ")),
+        escape(&of.inputs.join(", ")),
+        escape(&report.kernel)
+    );
+    let fact = |b: String, s: &str| format!("<div><b>{}</b><span>{}</span></div>", escape(&b), escape(s));
+    let iterations = format!("iterations, {:.1} s: {}", report.seconds, report.stop_reason);
+    let mut facts = fact(short(report.log_evidence), "log evidence")
+        + &fact(report.iterations.to_string(), &iterations)
+        + &fact(of.model.sizes().0.to_string(), "rows");
+    for (name, s) in of.targets.iter().zip(&report.scores) {
+        let Some(s) = s else { continue };
+        for (value, what) in [(s.rmse, "RMSE"), (s.nmse, "NMSE"), (s.nlpd, "NLPD"), (s.log_loss, "log loss")]
+        {
+            facts += &value.map_or(String::new(), |v| fact(short(v), &format!("{what} of {name}, held out")));
+        }
+        let accuracy = s.accuracy.map(|v| fact(format!("{:.1} %", 100.0 * v), "accuracy, held out"));
+        facts += &accuracy.unwrap_or_default();
+    }
+    let _ = writeln!(body, "<section class=\"facts\">{facts}</section>");
+    if of.classes.is_empty() {
+        for name in &of.targets {
+            let _ = writeln!(
+                body,
+                "<h2>{}</h2><figure>{}<figcaption>{}</figcaption></figure>",
+                escape(name),
+                regress::picture::draw(of, Some(name), "")?.svg(),
+                regress::picture::caption(of)
+            );
+        }
+    }
+    if !report.trace.is_empty() {
+        let trace = figure::trace(&report.trace)?;
+        let _ = writeln!(body, "<h2>The fit</h2><figure>{}</figure>", trace.svg());
+    }
+    let _ = writeln!(body, "<h2>In words</h2><pre>{}</pre>", escape(&regress::summary(of)?));
+    let _ = writeln!(
+        body,
+        "<h2>Use it</h2><pre>latentgp predict {source} NEW.csv    # means and variances, or probabilities\n\
+         latentgp inspect {source}           # every parameter</pre>",
+        source = escape(source)
+    );
+    Ok(document(title, &body))
 }
 
 /// How well each column is explained at the latent positions of the training rows.

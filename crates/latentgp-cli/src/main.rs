@@ -11,6 +11,8 @@ mod html;
 mod interrupt;
 mod out;
 mod picture;
+mod regress;
+mod space;
 mod summary;
 mod trained;
 

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use latentgp::Mat;
-use latentgp::file::{ModelFile, Store, Trained, in_file};
+use latentgp::file::{Labels, ModelFile, Store, Trained, TrainedRegression, TrainedSpace, in_file};
 use latentgp::metrics::{Accuracy, kfold, knn_accuracy};
 use latentgp::model::Model;
 use latentgp::posterior::Posterior;
@@ -24,17 +24,53 @@ pub struct Ready {
     pub order: Vec<usize>,
 }
 
-/// Reads a model file of any kind that the commands know.
+/// What a model file holds.
+pub fn kind(path: &Path) -> Outcome<String> {
+    Ok(ModelFile::read(path).map_err(Failure::data)?.kind)
+}
+
+/// Reads the file of a latent space.
 pub fn load(path: &Path) -> Outcome<Trained> {
     let file = ModelFile::read(path).map_err(Failure::data)?;
     match file.kind.as_str() {
         Trained::KIND => in_file(path, Trained::from_file(file)).map_err(Failure::data),
-        other => Err(Failure::data(format!(
-            "{}: holds a `{other}`, which this command does not know; it works on a `{}`",
-            path.display(),
-            Trained::KIND
+        TrainedRegression::KIND => Err(Failure::data(format!(
+            "{}: holds a regression, which has no latent positions of rows; use `latentgp predict`",
+            path.display()
         ))),
+        other => Err(unknown(path, other, Trained::KIND)),
     }
+}
+
+/// Reads the file of a regression.
+pub fn load_regression(path: &Path) -> Outcome<TrainedRegression> {
+    let file = ModelFile::read(path).map_err(Failure::data)?;
+    match file.kind.as_str() {
+        TrainedRegression::KIND => in_file(path, TrainedRegression::from_file(file)).map_err(Failure::data),
+        Trained::KIND | TrainedSpace::KIND => Err(Failure::data(format!(
+            "{}: holds a latent space (`{}`), which predicts no targets; use `latentgp transform`, \
+             `reconstruct` or `impute`, or learn a regression with `latentgp regress`",
+            path.display(),
+            file.kind
+        ))),
+        other => Err(unknown(path, other, TrainedRegression::KIND)),
+    }
+}
+
+/// Reads the file of a GPLVM or a PPCA; `None` for a file of another kind.
+pub fn load_space(path: &Path) -> Outcome<Option<TrainedSpace>> {
+    let file = ModelFile::read(path).map_err(Failure::data)?;
+    match file.kind.as_str() {
+        TrainedSpace::KIND => in_file(path, TrainedSpace::from_file(file)).map(Some).map_err(Failure::data),
+        _ => Ok(None),
+    }
+}
+
+fn unknown(path: &Path, kind: &str, expected: &str) -> Failure {
+    Failure::data(format!(
+        "{}: holds a `{kind}`, which this command does not know; it works on a `{expected}`",
+        path.display()
+    ))
 }
 
 impl Ready {
@@ -57,23 +93,28 @@ impl Ready {
         &self.order[..self.order.len().min(2)]
     }
 
-    /// 1-NN accuracy of the labels on the two most relevant dimensions; `None` without labels, or with
-    /// fewer labelled rows than folds.
+    /// 1-NN accuracy of the labels on the two most relevant dimensions, see [`accuracy`].
     pub fn accuracy(&self) -> Outcome<Option<Accuracy>> {
-        let Some(labels) = &self.trained.labels else { return Ok(None) };
-        let rows: Vec<usize> = (0..labels.of.len()).filter(|&i| !labels.of[i].is_empty()).collect();
-        if rows.len() < FOLDS.0 {
-            return Ok(None);
-        }
-        let mut codes = BTreeMap::new();
-        let labels: Vec<usize> = rows
-            .iter()
-            .map(|&i| {
-                let next = codes.len();
-                *codes.entry(labels.of[i].as_str()).or_insert(next)
-            })
-            .collect();
-        let x: Mat = self.trained.model.mean.value.select_cols(self.shown()).select_rows(&rows);
-        Ok(Some(knn_accuracy(&x, &labels, 1, &kfold(rows.len(), FOLDS.0, FOLDS.1)?)?))
+        accuracy(self.trained.labels.as_ref(), &self.trained.model.mean.value.select_cols(self.shown()))
     }
+}
+
+/// 1-NN accuracy of the labels at the positions given; `None` without labels, or with fewer labelled rows than
+/// folds.
+pub fn accuracy(labels: Option<&Labels>, x: &Mat) -> Outcome<Option<Accuracy>> {
+    let Some(labels) = labels else { return Ok(None) };
+    let rows: Vec<usize> = (0..labels.of.len()).filter(|&i| !labels.of[i].is_empty()).collect();
+    if rows.len() < FOLDS.0 {
+        return Ok(None);
+    }
+    let mut codes = BTreeMap::new();
+    let labels: Vec<usize> = rows
+        .iter()
+        .map(|&i| {
+            let next = codes.len();
+            *codes.entry(labels.of[i].as_str()).or_insert(next)
+        })
+        .collect();
+    let folds = kfold(rows.len(), FOLDS.0, FOLDS.1)?;
+    Ok(Some(knn_accuracy(&x.select_rows(&rows), &labels, 1, &folds)?))
 }

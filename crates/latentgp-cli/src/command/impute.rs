@@ -37,19 +37,27 @@ pub struct Args {
 /// Fills the cells.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
-    let trained = trained::load(&args.model)?;
-    let (y, _) = data::for_model(&args.data, &trained.columns, None)?;
-    let posterior = trained.model.posterior()?;
+    let (columns, y, filled) = match trained::load_space(&args.model)? {
+        Some(space) => {
+            let (y, _) = data::for_model(&args.data, &space.columns, None)?;
+            let filled = space.model.impute(&y)?;
+            (space.columns, y, filled)
+        }
+        None => {
+            let trained = trained::load(&args.model)?;
+            let (y, _) = data::for_model(&args.data, &trained.columns, None)?;
+            let filled = trained.model.impute(&trained.model.posterior()?, &y)?;
+            (trained.columns, y, Prediction { mean: filled.y, var: filled.var })
+        }
+    };
     let missing = y.as_slice().iter().filter(|v| v.is_nan()).count();
-    let filled = trained.model.impute(&posterior, &y)?;
-    let filled = Prediction { mean: filled.y, var: filled.var };
     out::note(common.quiet, format!("{missing} of {} cells filled", y.len()));
     if args.out.is_some() || !args.json {
-        out::table(&table(&trained.columns, &filled)?, args.out.as_deref())?;
+        out::table(&table(&columns, &filled)?, args.out.as_deref())?;
     }
     if args.json {
         return out::json(&json!({
-            "columns": trained.columns,
+            "columns": columns,
             "missing": missing,
             "values": rows(&filled.mean),
             "variance": rows(&filled.var),

@@ -1,10 +1,12 @@
 //! `latentgp inspect MODEL`.
 
 use crate::failure::{Failure, Outcome};
+use crate::space::{self, Space};
 use crate::trained::Ready;
-use crate::{out, summary};
+use crate::{out, regress, summary, trained};
 use latentgp::Mat;
-use latentgp::file::{ModelFile, Store, Trained, VERSION};
+use latentgp::file::{ModelFile, Store, Trained, TrainedRegression, VERSION};
+use latentgp::model::LatentSpace;
 use latentgp::param::Parameterized;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -53,22 +55,46 @@ pub fn run(args: &Args) -> Outcome {
                 args.model.display()
             );
         }
-        text += "\nparameters\n";
-        for (name, p) in trained.model.params() {
-            let fixed = if p.fixed { ", fixed" } else { "" };
-            text += &line(&name, &p.value, &format!("{fixed}{}", constraint(&p.transform)));
-        }
-        text += "\nother arrays\n";
-        let parameters: Vec<String> = trained.model.params().into_iter().map(|(name, _)| name).collect();
-        for (name, m) in file.tensors.iter().filter(|(name, _)| !parameters.contains(name)) {
-            text += &line(name, m, "");
-        }
+        text += &arrays(&trained.model, &file);
+    } else if file.kind == TrainedRegression::KIND {
+        let trained = trained::load_regression(&args.model)?;
+        text += &(regress::summary(&trained)? + "\n");
+        text += &format!("  inputs        {}\n", trained.inputs.join(", "));
+        text += &format!("  seed          {}\n", trained.report.seed);
+        text += &arrays(trained.model.model(), &file);
+    } else if let Some(trained) = trained::load_space(&args.model)? {
+        let space = Space::new(trained)?;
+        text += &(space::text(&space)? + "\n");
+        text += &format!("  scaling       {}\n", space.trained.report.scale);
+        text += &format!("  columns       {}\n", space.trained.columns.join(", "));
+        text += &match &space.trained.model {
+            LatentSpace::Gplvm(m) => arrays(&**m, &file),
+            LatentSpace::Ppca(..) => {
+                let all = file.tensors.iter().map(|(name, m)| line(name, m, "")).collect::<String>();
+                format!("\narrays\n{all}")
+            }
+        };
     } else {
         for (name, m) in &file.tensors {
             text += &line(name, m, "");
         }
     }
     out::text(&text)
+}
+
+/// Every parameter, then every other array.
+fn arrays(of: &(impl Parameterized + ?Sized), file: &ModelFile) -> String {
+    let mut text = String::from("\nparameters\n");
+    for (name, p) in of.params() {
+        let fixed = if p.fixed { ", fixed" } else { "" };
+        text += &line(&name, &p.value, &format!("{fixed}{}", constraint(&p.transform)));
+    }
+    text += "\nother arrays\n";
+    let parameters: Vec<String> = of.params().into_iter().map(|(name, _)| name).collect();
+    for (name, m) in file.tensors.iter().filter(|(name, _)| !parameters.contains(name)) {
+        text += &line(name, m, "");
+    }
+    text
 }
 
 fn constraint(transform: &latentgp::param::Transform) -> String {

@@ -6,6 +6,7 @@ pub mod demo;
 pub mod impute;
 pub mod inspect;
 pub mod plot;
+pub mod predict;
 pub mod reconstruct;
 pub mod report;
 pub mod transform;
@@ -13,6 +14,7 @@ pub mod transform;
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, Outcome};
 use crate::fit;
+use crate::regress;
 
 /// Runs the command.
 pub fn run(cli: Cli) -> Outcome {
@@ -28,6 +30,8 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Transform(args) => transform::run(&args, common),
         Command::Reconstruct(args) => reconstruct::run(&args, common),
         Command::Impute(args) => impute::run(&args, common),
+        Command::Regress(args) => regress::run(&args, common),
+        Command::Predict(args) => predict::run(&args, common),
         Command::Plot(args) => plot::run(&args, common),
         Command::Report(args) => report::run(&args, common),
         Command::Inspect(args) => inspect::run(&args),

@@ -43,26 +43,33 @@ pub struct Args {
 /// Decodes the positions.
 pub fn run(args: &Args, _: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
-    let trained = trained::load(&args.model)?;
-    let (_, _, q, _) = trained.model.sizes();
-    let positions = positions(&args.latent, q)?;
-    let posterior = trained.model.posterior()?;
-    let mut decoded = trained.model.reconstruct(&posterior, &positions)?;
+    let (columns, mut decoded, noise) = match trained::load_space(&args.model)? {
+        Some(space) => {
+            let positions = positions(&args.latent, space.model.sizes().2)?;
+            (space.columns, space.model.reconstruct(&positions)?, space.model.noise_variance())
+        }
+        None => {
+            let trained = trained::load(&args.model)?;
+            let positions = positions(&args.latent, trained.model.sizes().2)?;
+            let posterior = trained.model.posterior()?;
+            let decoded = trained.model.reconstruct(&posterior, &positions)?;
+            (trained.columns, decoded, posterior.noise_variance())
+        }
+    };
     if args.noise {
-        let noise = posterior.noise_variance();
         for i in 0..decoded.var.rows() {
             decoded.var.row_mut(i).iter_mut().zip(&noise).for_each(|(v, s)| *v += s);
         }
     }
     if args.out.is_some() || !args.json {
-        out::table(&table(&trained.columns, &decoded)?, args.out.as_deref())?;
+        out::table(&table(&columns, &decoded)?, args.out.as_deref())?;
     }
     if args.json {
         return out::json(&json!({
-            "columns": trained.columns,
+            "columns": columns,
             "mean": rows(&decoded.mean),
             "variance": rows(&decoded.var),
-            "noise_variance": posterior.noise_variance(),
+            "noise_variance": noise,
             "out": args.out,
         }));
     }

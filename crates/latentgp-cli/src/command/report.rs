@@ -2,8 +2,10 @@
 
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
+use crate::space::Space;
 use crate::trained::Ready;
-use crate::{html, out};
+use crate::{html, out, trained};
+use latentgp::file::{Store, TrainedRegression};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -30,16 +32,22 @@ pub struct Args {
 /// Writes the page.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     out::check(Some(&args.out), &["html", "htm"])?;
-    let ready = Ready::load(&args.model)?;
-    if !html::bound_holds(&ready) {
-        return Err(Failure::work(format!(
-            "{}: the parameters do not give the bound of the training report; fit again",
-            args.model.display()
-        )));
-    }
     let name = args.model.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     let title = args.title.clone().unwrap_or(name);
-    let page = html::page(&ready, &title, &args.model.display().to_string())?;
+    let source = args.model.display().to_string();
+    let page = if trained::kind(&args.model)? == TrainedRegression::KIND {
+        html::regression(&trained::load_regression(&args.model)?, &title, &source)?
+    } else if let Some(trained) = trained::load_space(&args.model)? {
+        html::space(&Space::new(trained)?, &title, &source)?
+    } else {
+        let ready = Ready::load(&args.model)?;
+        if !html::bound_holds(&ready) {
+            return Err(Failure::work(format!(
+                "{source}: the parameters do not give the bound of the training report; fit again"
+            )));
+        }
+        html::page(&ready, &title, &source)?
+    };
     out::file(&args.out, page.as_bytes())?;
     out::note(common.quiet, format!("the report is in {}", args.out.display()));
     if args.json { out::json(&json!({ "out": args.out })) } else { Ok(()) }

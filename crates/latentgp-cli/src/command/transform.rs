@@ -5,7 +5,8 @@ use crate::failure::{Failure, Outcome};
 use crate::{data, out, trained};
 use latentgp::Mat;
 use latentgp::data::table::{Column, Table};
-use latentgp::model::Model;
+use latentgp::file::TrainedSpace;
+use latentgp::model::{LatentSpace, Model};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -20,7 +21,8 @@ Examples:
     after_help = "\
 Columns of the result: x1 … xQ, the posterior means; x1_var … xQ_var, their variances; bound, how well the
 model explains the row (a lower bound of the log density of its observed cells). Columns of DATA are found
-by name, others are ignored; DATA without names is taken in order. Each row is placed on its own."
+by name, others are ignored; DATA without names is taken in order. Each row is placed on its own. In the place of bound, gplvm and ppca have
+log_density, that of the observed cells; positions of gplvm are points, without variances."
 )]
 pub struct Args {
     /// A model file
@@ -41,6 +43,9 @@ pub struct Args {
 /// Places the rows.
 pub fn run(args: &Args, _: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
+    if let Some(space) = trained::load_space(&args.model)? {
+        return in_space(args, &space);
+    }
     let trained = trained::load(&args.model)?;
     let (y, id) = data::for_model(&args.data, &trained.columns, args.id.as_deref())?;
     let posterior = trained.model.posterior()?;
@@ -63,6 +68,37 @@ pub fn run(args: &Args, _: &Common) -> Outcome {
             "bound": latent.bound,
             "out": args.out,
         }));
+    }
+    Ok(())
+}
+
+/// The same for a GPLVM or a PPCA.
+fn in_space(args: &Args, trained: &TrainedSpace) -> Outcome {
+    let (y, id) = data::for_model(&args.data, &trained.columns, args.id.as_deref())?;
+    let placed = trained.model.transform(&y)?;
+    let certain = matches!(trained.model, LatentSpace::Gplvm(_));
+    let mut columns: Vec<Column> = id.into_iter().collect();
+    let dims = placed.q.dim();
+    columns.extend((0..dims).map(|k| Column::numbers(format!("x{}", k + 1), placed.q.mean.col(k))));
+    if !certain {
+        columns.extend((0..dims).map(|k| Column::numbers(format!("x{}_var", k + 1), placed.q.var.col(k))));
+    }
+    columns.push(Column::numbers("log_density", placed.log_density.clone()));
+    if args.out.is_some() || !args.json {
+        out::table(&Table::new("result", columns).map_err(Failure::work)?, args.out.as_deref())?;
+    }
+    if args.json {
+        let mut all = json!({
+            "n": y.rows(),
+            "latent_dim": dims,
+            "mean": rows(&placed.q.mean),
+            "log_density": placed.log_density,
+            "out": args.out,
+        });
+        if !certain {
+            all["variance"] = json!(rows(&placed.q.var));
+        }
+        return out::json(&all);
     }
     Ok(())
 }

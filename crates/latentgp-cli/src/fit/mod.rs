@@ -3,9 +3,11 @@
 mod checkpoint;
 mod job;
 mod progress;
+mod space;
 mod train;
 
 pub use job::Job;
+pub use progress::Progress;
 pub use train::{Watching, train};
 
 use crate::args::Common;
@@ -35,7 +37,7 @@ Examples:
   latentgp fit --resume state.lgp --out big.lgp         after a crash or Ctrl-C",
     after_help = "\
 Ctrl-C stops the fit, saves the best state to --out and says how to go on. The bound is that of the data as
-given, whatever the scaling."
+given, whatever the scaling; of gplvm it is the log density of data and positions, of ppca the log evidence."
 )]
 pub struct Args {
     /// A table: CSV, TSV, .npy, .npz:KEY, .mat:KEY, .parquet, or - for CSV on standard input
@@ -129,10 +131,7 @@ enum ModelName {
 /// Fits, saves and tells.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     if args.model != ModelName::BayesianGplvm {
-        let name = args.model.to_possible_value().map(|v| v.get_name().to_string()).unwrap_or_default();
-        return Err(Failure::usage(format!(
-            "--model {name} is not part of this version; use --model bayesian-gplvm"
-        )));
+        return space::run(args, common);
     }
     out::check(args.out.as_deref(), &[])?;
     out::check(args.trace.as_deref(), &out::TABLES)?;

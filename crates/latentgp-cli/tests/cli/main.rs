@@ -5,3 +5,5 @@ mod failures;
 mod formats;
 mod interrupted;
 mod program;
+mod regress;
+mod spaces;

@@ -136,10 +136,11 @@ impl ExpectationSpec {
     }
 }
 
+/// Labels in a header.
 #[derive(Serialize, Deserialize)]
-struct LabelSpec {
-    name: String,
-    distinct: Vec<String>,
+pub(super) struct LabelSpec {
+    pub(super) name: String,
+    pub(super) distinct: Vec<String>,
 }
 
 impl Store for Trained {
@@ -229,13 +230,13 @@ impl Store for Trained {
 }
 
 /// Each word once, in order of first appearance, and the place of each row's.
-fn codes(words: &[String]) -> (Vec<f64>, Vec<String>) {
+pub(super) fn codes(words: &[String]) -> (Vec<f64>, Vec<String>) {
     let words: crate::data::words::Words = words.iter().collect();
     (words.codes().iter().map(|&c| f64::from(c)).collect(), words.distinct().to_vec())
 }
 
 impl LabelSpec {
-    fn labels(self, codes: &Mat) -> Result<Labels> {
+    pub(super) fn labels(self, codes: &Mat) -> Result<Labels> {
         let word = |&c: &f64| {
             let known = c >= 0.0 && c.fract() == 0.0 && c < self.distinct.len() as f64;
             if known { Ok(self.distinct[c as usize].clone()) } else { Err(damaged("a label is unknown")) }

@@ -25,12 +25,16 @@
 //! ```
 
 mod gplvm;
+mod latent_space;
 mod params;
+mod regression;
 mod seal;
 mod unfinished;
 
 pub use gplvm::{Labels, Report, Trained};
+pub use latent_space::{LatentReport, TrainedSpace};
 pub use params::{ParamSpec, put_params, take_params};
+pub use regression::{RegressionReport, TrainedRegression};
 pub use unfinished::Unfinished;
 
 use crate::data::replace::write_file;

@@ -73,6 +73,25 @@ impl UncertainInputs {
         })
     }
 
+    /// What is known of X, with NaN in the means of missing cells; with [`prior`](Self::prior) it is all that
+    /// was given.
+    pub(crate) fn given(&self) -> Gaussians {
+        let mut known = self.known.clone();
+        self.cells.iter().for_each(|&at| known.mean[at] = f64::NAN);
+        known
+    }
+
+    /// The inverse of [`given`](Self::given), to the bit.
+    pub(crate) fn of_given(given: Gaussians, prior: Gaussians) -> Result<Self> {
+        let mut all = UncertainInputs::new(&given.mean, None)?;
+        if prior.mean.len() != all.cells.len() {
+            return Err(Error::shape("priors of missing inputs", all.cells.len(), prior.mean.len()));
+        }
+        all.known.var = given.var;
+        all.prior = prior;
+        Ok(all)
+    }
+
     /// q(X) of all rows.
     pub fn gaussians(&self) -> Gaussians {
         let mut q = self.known.clone();

@@ -1,5 +1,6 @@
 //! Models: they name the parameters, call kernels, expectations and evidence, and chain gradients back.
 
+mod answers;
 mod bayesian_gplvm;
 mod certificate;
 mod exact_process;
@@ -7,6 +8,7 @@ mod gplvm;
 mod gplvm_rows;
 mod laplace;
 mod latent;
+mod latent_space;
 mod missing_inputs;
 pub mod narx;
 mod outputs;
@@ -14,6 +16,7 @@ mod pca;
 mod ppca;
 mod ppca_rows;
 mod regression;
+mod regressor;
 mod relevance;
 mod restarts;
 mod run;
@@ -30,17 +33,20 @@ mod vdmgp;
 mod vdmgp_training;
 mod weight_prior;
 
+pub use answers::{Answers, LEVELS, Scores, count_nlpd};
 pub use bayesian_gplvm::BayesianGplvm;
 pub use certificate::Certificate;
 pub use gplvm::{Gplvm, GplvmTraining, LatentPrior};
 pub use gplvm_rows::Positions;
 pub use laplace::{Approximation, Laplace, VARIANCE_PRIOR};
 pub use latent::Latent;
+pub use latent_space::{LatentSpace, Placed};
 pub use missing_inputs::UncertainInputs;
 pub use narx::{Narx, NarxOptions};
 pub use outputs::Outputs;
 pub use ppca::{Ppca, PpcaGrad, PpcaLatent, PpcaOptions};
 pub use regression::{MeanKind, Regression, RegressionOptions};
+pub use regressor::Regressor;
 pub use relevance::{Direction, InputShare, USEFUL, WeightRelevance};
 pub use restarts::{Fitted, Restarts};
 pub use run::{Place, Run, Stage};

@@ -1,0 +1,128 @@
+//! `latentgp predict MODEL DATA`.
+
+use super::transform::rows;
+use crate::args::Common;
+use crate::data::matched;
+use crate::failure::{Failure, Outcome};
+use crate::regress::{missing_input, put_scores, scores_text, std_columns, targets};
+use crate::{out, trained};
+use latentgp::data::table::{Column, Table};
+use latentgp::file::TrainedRegression;
+use latentgp::metrics::most_probable;
+use latentgp::model::Answers;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Which model, which rows.
+#[derive(clap::Args)]
+#[command(
+    before_help = "\
+Examples:
+  latentgp predict house.lgp new.csv                   means and variances as CSV
+  latentgp predict house.lgp new.csv --out price.npy
+  latentgp predict iris.lgp flowers.csv --json         class probabilities, and scores if the class is there",
+    after_help = "\
+Columns of the result: each target with its predicted mean, and with the ending _var the variance of an
+observation, noise included. Of classes: the target with the most probable class (not in .npy files) and p_CLASS
+for every class. Of counts: their mean and variance. Columns of DATA are found by name, others are ignored; DATA
+without names is taken in order. If DATA has the targets too, the predictions are scored. Where the model was
+trained with --input-std and DATA has these columns, the errors of the inputs are part of the variances."
+)]
+pub struct Args {
+    /// A model file of `latentgp regress`
+    model: PathBuf,
+    /// New rows, with the inputs that the model was trained on
+    data: String,
+    /// A column of DATA that is copied to the result
+    #[arg(long, value_name = "COL")]
+    id: Option<String>,
+    /// Write a file instead (.csv, .tsv, .npy, .parquet)
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Predicts.
+pub fn run(args: &Args, common: &Common) -> Outcome {
+    out::check(args.out.as_deref(), &out::TABLES)?;
+    let trained = trained::load_regression(&args.model)?;
+    let mut table = Table::read(&args.data).map_err(Failure::data)?;
+    let id = args.id.as_deref().map(|name| table.take(name).map_err(Failure::data)).transpose()?;
+    let (x, named) = matched(&table, &trained.inputs)?;
+    missing_input(table.source(), &x, &trained.inputs, "leave the row out, or fill it in")?;
+    let has = |name: &String| named && table.columns().contains(&name.as_str());
+    let std = match trained.input_std.iter().flatten().all(has) {
+        true => std_columns(&table, &trained.input_std)?,
+        false => None,
+    };
+    let answers = trained.model.predict(&x, std.map(|s| s.map(|v| v * v)).as_ref())?;
+    let classes = (!trained.classes.is_empty()).then_some(&trained.classes);
+    let scores = match trained.targets.iter().all(has) {
+        true => answers.scores(&targets(&table, &trained.targets, classes)?).map_err(Failure::data)?,
+        false => Vec::new(),
+    };
+    for line in scores_text("", &scores, &trained.targets) {
+        out::note(common.quiet || args.json, line);
+    }
+    if args.out.is_some() || !args.json {
+        let words = args.out.as_ref().is_none_or(|p| p.extension().is_none_or(|e| e != "npy"));
+        let columns = id.into_iter().chain(columns(&trained, &answers, words)).collect();
+        out::table(&Table::new("result", columns).map_err(Failure::work)?, args.out.as_deref())?;
+    }
+    if !args.json {
+        return Ok(());
+    }
+    let mut all = json!({
+        "model": trained.model.name(),
+        "likelihood": trained.model.likelihood(),
+        "targets": trained.targets,
+        "n": x.rows(),
+        "out": args.out,
+    });
+    match &answers {
+        Answers::Values(p) => {
+            all["mean"] = json!(rows(&p.mean));
+            all["variance"] = json!(rows(&p.var));
+        }
+        Answers::Classes(p) => {
+            all["classes"] = json!(trained.classes);
+            all["probabilities"] = json!(rows(p));
+            all["class"] = most_probable(p).iter().map(|c| trained.classes[*c].clone()).collect();
+        }
+        Answers::Counts { mean, var, .. } => {
+            all["mean"] = mean.iter().map(|v| vec![*v]).collect();
+            all["variance"] = var.iter().map(|v| vec![*v]).collect();
+        }
+    }
+    put_scores(&mut all, &scores, &trained.targets);
+    out::json(&all)
+}
+
+/// The predictions as columns.
+fn columns(trained: &TrainedRegression, answers: &Answers, words: bool) -> Vec<Column> {
+    let var = |name: &String| format!("{name}_var");
+    match answers {
+        Answers::Values(p) => {
+            let mut all: Vec<Column> = Vec::new();
+            for (j, name) in trained.targets.iter().enumerate() {
+                all.push(Column::numbers(name.clone(), p.mean.col(j)));
+                all.push(Column::numbers(var(name), p.var.col(j)));
+            }
+            all
+        }
+        Answers::Classes(p) => {
+            let best = most_probable(p);
+            let class =
+                Column::words(trained.targets[0].clone(), best.iter().map(|c| trained.classes[*c].as_str()));
+            let each = trained.classes.iter().enumerate();
+            let each = each.map(|(c, name)| Column::numbers(format!("p_{name}"), p.col(c)));
+            words.then_some(class).into_iter().chain(each).collect()
+        }
+        Answers::Counts { mean, var: v, .. } => {
+            let name = &trained.targets[0];
+            vec![Column::numbers(name.clone(), mean.clone()), Column::numbers(var(name), v.clone())]
+        }
+    }
+}

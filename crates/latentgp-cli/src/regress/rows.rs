@@ -1,0 +1,241 @@
+//! DATA as inputs, their errors and targets.
+
+use super::job::Job;
+use super::{Args, ModelName, Noise};
+use crate::failure::{Failure, Outcome};
+use crate::summary::count;
+use latentgp::Mat;
+use latentgp::data::table::Table;
+use latentgp::likelihood::encode;
+
+/// Rows to learn from, or to be scored on.
+pub struct Rows {
+    pub x: Mat,
+    /// Standard deviations of the inputs, where there are any.
+    pub std: Option<Mat>,
+    /// Targets; classes are their numbers.
+    pub y: Mat,
+    pub inputs: Vec<String>,
+    pub input_std: Vec<Option<String>>,
+    pub targets: Vec<String>,
+    pub classes: Vec<String>,
+    /// What the user should know of them.
+    pub notes: Vec<String>,
+}
+
+impl Rows {
+    /// Reads the rows to learn from.
+    pub fn read(args: &Args, job: &Job) -> Outcome<Self> {
+        let mut table = Table::read(&args.data).map_err(Failure::data)?;
+        if let Some(twice) = args.target.iter().enumerate().find(|(k, t)| args.target[..*k].contains(t)) {
+            return Err(Failure::usage(format!("--target: the column `{}` is listed twice", twice.1)));
+        }
+        let (y, classes) = observed(&table, &args.target, job)?;
+        for name in args.target.iter().chain(&args.exclude).map(String::as_str).chain(args.id.as_deref()) {
+            table.take(name).map_err(Failure::data)?;
+        }
+        let pairs: Vec<(Option<&str>, &str)> = args
+            .input_std
+            .iter()
+            .map(|s| s.split_once('=').map_or((None, s.as_str()), |(input, column)| (Some(input), column)))
+            .collect();
+        let errors: Vec<&str> = pairs.iter().map(|(_, column)| *column).collect();
+        let inputs: Vec<String> = match &args.columns[..] {
+            [] => table.columns().iter().filter(|c| !errors.contains(c)).map(|c| c.to_string()).collect(),
+            chosen => chosen.to_vec(),
+        };
+        if inputs.is_empty() {
+            return Err(Failure::data(format!("{}: no column is left as an input", table.source())));
+        }
+        let input_std = paired(&pairs, &inputs)?;
+        let numbers = table.numeric_columns();
+        if let Some(words) = inputs.iter().find(|c| table.get(c).is_ok() && !numbers.contains(&c.as_str())) {
+            return Err(Failure::data(format!(
+                "{}, column `{words}`: expected numbers, found text; leave it out with `--exclude {words}`, or \
+                 predict it with `--target {words} --likelihood categorical`",
+                table.source()
+            )));
+        }
+        let x = table.numeric(&inputs).map_err(Failure::data)?;
+        let rows = Rows {
+            std: std_columns(&table, &input_std)?,
+            x,
+            y,
+            inputs,
+            input_std,
+            targets: args.target.clone(),
+            classes,
+            notes: Vec::new(),
+        };
+        rows.checked(table.source(), job.model == ModelName::Sparse && job.likelihood == Noise::Gaussian)
+    }
+
+    /// Leaves out what has no target; errs where inputs are missing that must not be.
+    fn checked(mut self, source: &str, gaps: bool) -> Outcome<Self> {
+        if !gaps {
+            missing_input(source, &self.x, &self.inputs, "leave the row out, or use `--model sparse`")?;
+        }
+        let known = |i: &usize| self.y.row(*i).iter().any(|v| !v.is_nan());
+        let keep: Vec<usize> = (0..self.y.rows()).filter(known).collect();
+        let without = self.y.rows() - keep.len();
+        if keep.is_empty() {
+            return Err(Failure::data(format!("{source}: no row has a target")));
+        }
+        if without > 0 {
+            self.notes.push(format!("{source}: {} without a target left out", count(without, "row")));
+            let notes = std::mem::take(&mut self.notes);
+            self = Rows { notes, ..self.part(&keep) };
+        }
+        Ok(self)
+    }
+
+    /// The rows listed.
+    pub fn part(&self, rows: &[usize]) -> Rows {
+        Rows {
+            x: self.x.select_rows(rows),
+            std: self.std.as_ref().map(|s| s.select_rows(rows)),
+            y: self.y.select_rows(rows),
+            inputs: self.inputs.clone(),
+            input_std: self.input_std.clone(),
+            targets: self.targets.clone(),
+            classes: self.classes.clone(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Reads rows to be scored on.
+    pub fn test(&self, spec: &str, job: &Job) -> Outcome<Rows> {
+        let table = Table::read(spec).map_err(Failure::data)?;
+        for name in &self.targets {
+            table.get(name).map_err(Failure::data)?;
+        }
+        let y = targets(&table, &self.targets, job.classes().then_some(&self.classes))?;
+        let rows = Rows {
+            x: table.numeric(&self.inputs).map_err(Failure::data)?,
+            std: std_columns(&table, &self.input_std)?,
+            y,
+            ..self.part(&[])
+        };
+        rows.checked(table.source(), false)
+    }
+
+    /// Variances of the inputs.
+    pub fn variances(&self) -> Option<Mat> {
+        self.std.as_ref().map(|s| s.map(|v| v * v))
+    }
+}
+
+/// For each input the column of its standard deviation.
+fn paired(pairs: &[(Option<&str>, &str)], inputs: &[String]) -> Outcome<Vec<Option<String>>> {
+    if pairs.is_empty() {
+        return Ok(Vec::new());
+    }
+    if pairs.iter().all(|(input, _)| input.is_none()) {
+        if pairs.len() != inputs.len() {
+            return Err(Failure::usage(format!(
+                "--input-std: expected one column for each of the {} inputs ({}), or INPUT=COL, found {}",
+                inputs.len(),
+                inputs.join(", "),
+                pairs.len()
+            )));
+        }
+        return Ok(pairs.iter().map(|(_, column)| Some(column.to_string())).collect());
+    }
+    let mut all = vec![None; inputs.len()];
+    for (input, column) in pairs {
+        let place = input.and_then(|input| inputs.iter().position(|i| i == input));
+        let Some(place) = place else {
+            return Err(Failure::usage(format!(
+                "--input-std: expected INPUT=COL with INPUT one of {}, found `{}`",
+                inputs.join(", "),
+                input.map_or(column.to_string(), |input| format!("{input}={column}"))
+            )));
+        };
+        all[place] = Some(column.to_string());
+    }
+    Ok(all)
+}
+
+/// Standard deviations, 0 for an input without a column of them; `None` where no input has one.
+pub fn std_columns(table: &Table, columns: &[Option<String>]) -> Outcome<Option<Mat>> {
+    if columns.is_empty() {
+        return Ok(None);
+    }
+    let mut std = Mat::zeros(table.rows(), columns.len());
+    for (j, name) in columns.iter().enumerate() {
+        let Some(name) = name else { continue };
+        for (i, v) in table.column(name).map_err(Failure::data)?.into_iter().enumerate() {
+            if !(v >= 0.0 && v.is_finite()) {
+                return Err(Failure::data(format!(
+                    "{}, row {}, column `{name}`: a standard deviation must be a number, 0 or more, found {}",
+                    table.source(),
+                    i + 1,
+                    if v.is_nan() { "nothing".into() } else { v.to_string() }
+                )));
+            }
+            std[(i, j)] = v;
+        }
+    }
+    Ok(Some(std))
+}
+
+/// Errs at the first input that is missing.
+pub fn missing_input(source: &str, x: &Mat, inputs: &[String], hint: &str) -> Outcome {
+    match x.as_slice().iter().position(|v| v.is_nan()) {
+        None => Ok(()),
+        Some(at) => Err(Failure::data(format!(
+            "{source}, row {}, column `{}`: the input is missing; {hint}",
+            at / x.cols() + 1,
+            inputs[at % x.cols()]
+        ))),
+    }
+}
+
+/// Targets as numbers, and the names of classes where classes are the target.
+fn observed(table: &Table, names: &[String], job: &Job) -> Outcome<(Mat, Vec<String>)> {
+    if !job.classes() {
+        return Ok((targets(table, names, None)?, Vec::new()));
+    }
+    let labels = table.text(&names[0]).map_err(Failure::data)?;
+    let seen: Vec<&String> = labels.iter().filter(|l| !l.is_empty()).collect();
+    let (_, classes) = encode(&seen);
+    if classes.len() < 2 || (job.likelihood == Noise::Bernoulli && classes.len() > 2) {
+        return Err(Failure::data(format!(
+            "{}, column `{}`: expected {} classes, found {}{}",
+            table.source(),
+            names[0],
+            if job.likelihood == Noise::Bernoulli { "2" } else { "at least 2" },
+            classes.len(),
+            if classes.len() > 2 { "; use `--likelihood categorical`" } else { "" }
+        )));
+    }
+    Ok((targets(table, names, Some(&classes))?, classes))
+}
+
+/// Targets as numbers, N×D; classes by their place among those known.
+pub fn targets(table: &Table, names: &[String], classes: Option<&Vec<String>>) -> Outcome<Mat> {
+    let Some(classes) = classes else {
+        let numbers = table.numeric_columns();
+        if let Some(words) = names.iter().find(|c| table.get(c).is_ok() && !numbers.contains(&c.as_str())) {
+            return Err(Failure::data(format!(
+                "{}, column `{words}`: expected numbers, found text; classes need `--likelihood bernoulli` or \
+                 `--likelihood categorical`",
+                table.source()
+            )));
+        }
+        return table.numeric(names).map_err(Failure::data);
+    };
+    let labels = table.text(&names[0]).map_err(Failure::data)?;
+    let code = |(i, label): (usize, &String)| match classes.iter().position(|c| c == label) {
+        _ if label.is_empty() => Ok(f64::NAN),
+        Some(k) => Ok(k as f64),
+        None => Err(Failure::data(format!(
+            "{}, row {}, column `{}`: the class `{label}` is none of those learnt ({})",
+            table.source(),
+            i + 1,
+            names[0],
+            classes.join(", ")
+        ))),
+    };
+    Ok(Mat::column(&labels.iter().enumerate().map(code).collect::<Outcome<Vec<_>>>()?))
+}

@@ -1,0 +1,175 @@
+//! A trained regression in plain words and as JSON with stable keys.
+
+use crate::failure::Outcome;
+use crate::summary::{bar, count, short};
+use latentgp::file::TrainedRegression;
+use latentgp::model::{Regressor, Scores};
+use serde_json::{Value, json};
+
+/// What the model is, in words.
+fn title(of: &TrainedRegression) -> &'static str {
+    match &of.model {
+        Regressor::Gp(_) => "Exact regression",
+        Regressor::Sparse(_) => "Sparse regression",
+        Regressor::SpgpDr(_) => "Sparse regression on a projection (SPGP-DR)",
+        Regressor::Vdmgp(_) => "Variational Mahalanobis regression (VDMGP)",
+        Regressor::Laplace(..) => "Gaussian process by Laplace's approximation",
+        Regressor::Svgp(..) => "Sparse variational Gaussian process",
+    }
+}
+
+/// The model in plain words.
+pub fn summary(of: &TrainedRegression) -> Outcome<String> {
+    let report = &of.report;
+    let (n, q, _) = of.model.sizes();
+    let state = if report.converged { "converged".to_string() } else { report.stop_reason.to_string() };
+    let mut kernel = vec![report.kernel.clone()];
+    kernel.extend(of.model.latent_dim().map(|k| count(k, "direction")));
+    kernel.extend(of.model.inducing().map(|m| count(m, "inducing input")));
+    let mut lines = vec![
+        format!("{} of {} on {}, {}", title(of), of.targets.join(", "), count(q, "input"), count(n, "row")),
+        format!("  kernel        {}", kernel.join(", ")),
+        format!(
+            "  log evidence  {} ({state} after {}, {:.1} s)",
+            short(report.log_evidence),
+            count(report.iterations, "iteration"),
+            report.seconds
+        ),
+    ];
+    match of.model.noise_variance() {
+        Some(noise) => {
+            let all: Vec<String> = noise.iter().map(|v| short(v.sqrt())).collect();
+            lines.push(format!("  noise         standard deviation {}", all.join(", ")));
+        }
+        None => lines.push(format!("  likelihood    {}", of.model.likelihood())),
+    }
+    if !of.classes.is_empty() {
+        lines.push(format!("  classes       {}", of.classes.join(", ")));
+    }
+    if let Regressor::Vdmgp(m) = &of.model {
+        let relevance = m.relevance()?;
+        let useful = count(relevance.useful(), "direction");
+        lines.push(format!("  useful        {useful} of {}", relevance.directions.len()));
+        let mut order: Vec<usize> = (0..q).collect();
+        order.sort_by(|&a, &b| relevance.inputs[b].share.total_cmp(&relevance.inputs[a].share));
+        for (k, &j) in order.iter().take(10).enumerate() {
+            let head = if k == 0 { "share" } else { "" };
+            let share = relevance.inputs[j];
+            lines.push(format!(
+                "  {head:<13} {} {} {:.1} % ± {:.1}",
+                of.inputs[j],
+                bar(share.share),
+                100.0 * share.share,
+                100.0 * share.std
+            ));
+        }
+    }
+    lines.extend(scores_text("  held out      ", &report.scores, &of.targets));
+    Ok(lines.join("\n"))
+}
+
+/// One line for every target that was scored, with `head` in front.
+pub fn scores_text(head: &str, scores: &[Option<Scores>], targets: &[String]) -> Vec<String> {
+    let one = |(s, name): (&Option<Scores>, &String)| {
+        let s = s.as_ref()?;
+        let mut parts = Vec::new();
+        let number = |v: Option<f64>, what: &str| v.map(|v| format!("{what} {}", short(v)));
+        parts.extend(number(s.rmse, "RMSE"));
+        parts.extend(number(s.nmse, "NMSE"));
+        parts.extend(number(s.nlpd, "NLPD"));
+        if let Some(c) = s.coverage {
+            let [a, b, c] = c.map(|v| format!("{:.0} %", 100.0 * v));
+            parts.push(format!("inside 50/90/95 %: {a}, {b}, {c}"));
+        }
+        parts.extend(s.accuracy.map(|v| format!("accuracy {:.1} %", 100.0 * v)));
+        parts.extend(number(s.log_loss, "log loss"));
+        Some(format!("{head}{name}: {} ({})", parts.join(", "), count(s.n, "row")))
+    };
+    scores.iter().zip(targets).filter_map(one).collect()
+}
+
+/// Puts the scores into a JSON document: averages over the targets under the usual keys, and each target's.
+pub fn put_scores(all: &mut Value, scores: &[Option<Scores>], targets: &[String]) {
+    let known: Vec<&Scores> = scores.iter().flatten().collect();
+    if known.is_empty() {
+        return;
+    }
+    let mean = |of: &dyn Fn(&Scores) -> Option<f64>| -> Option<f64> {
+        let values: Option<Vec<f64>> = known.iter().map(|s| of(s)).collect();
+        values.map(|v| v.iter().sum::<f64>() / v.len() as f64)
+    };
+    let of_values = known[0].rmse.is_some();
+    if of_values {
+        all["rmse"] = json!(mean(&|s| s.rmse));
+        all["nmse"] = json!(mean(&|s| s.nmse));
+        all["nlpd"] = json!(mean(&|s| s.nlpd));
+    }
+    if known[0].coverage.is_some() {
+        let level = |k: usize| mean(&|s| s.coverage.map(|c| c[k]));
+        all["coverage"] = json!({ "50": level(0), "90": level(1), "95": level(2) });
+    }
+    if known[0].accuracy.is_some() {
+        all["accuracy"] = json!(mean(&|s| s.accuracy));
+        all["log_loss"] = json!(mean(&|s| s.log_loss));
+    }
+    all["scored"] = json!(known.iter().map(|s| s.n).sum::<usize>());
+    if targets.len() > 1 {
+        let named = scores.iter().zip(targets).map(|(s, name)| (name.clone(), json!(s)));
+        all["scores"] = named.collect::<serde_json::Map<_, _>>().into();
+    }
+}
+
+/// The model as JSON.
+pub fn summary_json(of: &TrainedRegression) -> Outcome<Value> {
+    let report = &of.report;
+    let (n, q, d) = of.model.sizes();
+    let mut all = json!({
+        "model": of.model.name(),
+        "likelihood": of.model.likelihood(),
+        "kernel": report.kernel,
+        "kernel_fitted": of.model.kernel().expression(),
+        "inputs": of.inputs,
+        "targets": of.targets,
+        "n": n,
+        "q": q,
+        "d": d,
+        "log_evidence": report.log_evidence,
+        "iterations": report.iterations,
+        "evaluations": report.evaluations,
+        "converged": report.converged,
+        "stop_reason": report.stop_reason,
+        "seconds": report.seconds,
+        "restarts": report.restarts,
+        "seed": report.seed,
+        "scale": report.scale,
+    });
+    if let Some(noise) = of.model.noise_variance() {
+        all["noise_variance"] = json!(noise);
+    }
+    if let Some(m) = of.model.inducing() {
+        all["inducing"] = json!(m);
+    }
+    if let Some(k) = of.model.latent_dim() {
+        all["latent_dim"] = json!(k);
+    }
+    if !of.classes.is_empty() {
+        all["classes"] = json!(of.classes);
+    }
+    if let Regressor::Vdmgp(m) = &of.model {
+        let relevance = m.relevance()?;
+        all["useful_directions"] = json!(relevance.useful());
+        all["directions"] = relevance
+            .directions
+            .iter()
+            .map(|d| json!({ "index": d.index, "contribution": d.contribution, "useful": d.useful }))
+            .collect();
+        all["input_shares"] = relevance
+            .inputs
+            .iter()
+            .zip(&of.inputs)
+            .map(|(s, name)| json!({ "input": name, "share": s.share, "std": s.std, "low": s.low, "high": s.high }))
+            .collect();
+    }
+    put_scores(&mut all, &report.scores, &of.targets);
+    Ok(all)
+}

@@ -1,0 +1,191 @@
+//! Predictions of any regression, and how good they are.
+//!
+//! Scores are those of [`metrics`](crate::metrics); of counts the density is ln E[p(y | f)], the latent
+//! logarithm of the rate averaged out.
+
+use crate::error::{Error, Result};
+use crate::likelihood::{Likelihood, Poisson, Quadrature};
+use crate::mat::Mat;
+use crate::metrics;
+use crate::posterior::Prediction;
+use serde::{Deserialize, Serialize};
+
+/// Points of the Gauss-Hermite rule behind the density of a count.
+const POINTS: usize = 40;
+
+/// The levels of [`Scores::coverage`].
+pub const LEVELS: [f64; 3] = [0.5, 0.9, 0.95];
+
+/// Predictions at N inputs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answers {
+    /// Of observations, N×D: the noise is part of the variance.
+    Values(Prediction),
+    /// Probabilities, N×C.
+    Classes(Mat),
+    /// Counts.
+    Counts {
+        /// E[count].
+        mean: Vec<f64>,
+        /// Var[count].
+        var: Vec<f64>,
+        /// The latent logarithm of the rate: means and variances, N×1.
+        latent: Prediction,
+    },
+}
+
+impl Answers {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Answers::Values(p) => p.mean.rows(),
+            Answers::Classes(p) => p.rows(),
+            Answers::Counts { mean, .. } => mean.len(),
+        }
+    }
+
+    /// The rows of several, put in the order of `rows`: row k of all parts together belongs at `rows[k]`.
+    ///
+    /// Errs when there is none, and when they differ in kind or width.
+    pub fn gather(parts: Vec<Answers>, rows: &[usize]) -> Result<Answers> {
+        let place = |of: Vec<&Mat>| -> Result<Mat> {
+            let cols = of.first().map_or(0, |m| m.cols());
+            let all: Vec<&[f64]> = of.iter().flat_map(|m| (0..m.rows()).map(|i| m.row(i))).collect();
+            if all.len() != rows.len() || of.iter().any(|m| m.cols() != cols) {
+                return Err(Error::shape("gathered predictions", rows.len(), all.len()));
+            }
+            let mut out = Mat::filled(rows.len(), cols, f64::NAN);
+            rows.iter().zip(all).for_each(|(&to, row)| out.row_mut(to).copy_from_slice(row));
+            Ok(out)
+        };
+        let column = |v: &Vec<f64>| Mat::column(v);
+        let wrong = || Error::invalid("gathered predictions", "one kind", "several");
+        match parts.first() {
+            Some(Answers::Values(_)) => {
+                let of = |p: &Answers| if let Answers::Values(p) = p { Ok(p.clone()) } else { Err(wrong()) };
+                let all = parts.iter().map(of).collect::<Result<Vec<_>>>()?;
+                let mean = place(all.iter().map(|p| &p.mean).collect())?;
+                Ok(Answers::Values(Prediction { mean, var: place(all.iter().map(|p| &p.var).collect())? }))
+            }
+            Some(Answers::Classes(_)) => {
+                let of = |p: &Answers| if let Answers::Classes(p) = p { Ok(p.clone()) } else { Err(wrong()) };
+                let all = parts.iter().map(of).collect::<Result<Vec<_>>>()?;
+                Ok(Answers::Classes(place(all.iter().collect())?))
+            }
+            Some(Answers::Counts { .. }) => {
+                let of = |p: &Answers| match p {
+                    Answers::Counts { mean, var, latent } => {
+                        Ok([column(mean), column(var), latent.mean.clone(), latent.var.clone()])
+                    }
+                    _ => Err(wrong()),
+                };
+                let all = parts.iter().map(of).collect::<Result<Vec<_>>>()?;
+                let part = |k: usize| place(all.iter().map(|p| &p[k]).collect());
+                let latent = Prediction { mean: part(2)?, var: part(3)? };
+                Ok(Answers::Counts { mean: part(0)?.into_vec(), var: part(1)?.into_vec(), latent })
+            }
+            None => Err(Error::shape("gathered predictions", "at least one part", 0)),
+        }
+    }
+}
+
+/// The mean negative log probability of counts under their predictions, the latent rate averaged out.
+///
+/// Errs when lengths differ, when there is none, and for what is no count.
+pub fn count_nlpd(counts: &[f64], latent: &Prediction) -> Result<f64> {
+    crate::likelihood::check_counts(counts)?;
+    if latent.mean.len() != counts.len() {
+        return Err(Error::shape("predicted counts", counts.len(), latent.mean.len()));
+    }
+    let rule = Quadrature::new(POINTS)?;
+    let moments = latent.mean.as_slice().iter().zip(latent.var.as_slice());
+    let one = |(y, (m, v)): (&f64, (&f64, &f64))| -Poisson.log_predictive(*y, *m, *v, &rule);
+    let mean = counts.iter().zip(moments).map(one).sum::<f64>() / counts.len() as f64;
+    if mean.is_finite() { Ok(mean) } else { Err(Error::not_finite("the negative log probability")) }
+}
+
+/// How good predictions are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Scores {
+    /// Cells that were scored.
+    pub n: usize,
+    /// The root mean squared error, of values and counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rmse: Option<f64>,
+    /// The normalised mean squared error; `None` where all observations are equal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nmse: Option<f64>,
+    /// The mean negative log predictive density of an observation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nlpd: Option<f64>,
+    /// The share inside the central 50, 90 and 95 % intervals, of values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<[f64; 3]>,
+    /// The share of right classes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+    /// The mean negative log probability of the right class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_loss: Option<f64>,
+}
+
+impl Answers {
+    /// Scores of every output against the truth, N×D, with NaN where it is not known; classes are their
+    /// numbers. `None` for an output that is known nowhere.
+    ///
+    /// Errs when shapes disagree, and for what cannot have been observed.
+    pub fn scores(&self, truth: &Mat) -> Result<Vec<Option<Scores>>> {
+        if truth.rows() != self.rows() {
+            return Err(Error::shape("rows of the targets", self.rows(), truth.rows()));
+        }
+        (0..truth.cols())
+            .map(|d| {
+                let rows: Vec<usize> = (0..truth.rows()).filter(|&i| !truth[(i, d)].is_nan()).collect();
+                if rows.is_empty() { Ok(None) } else { self.score(&truth.col(d), d, &rows).map(Some) }
+            })
+            .collect()
+    }
+
+    fn score(&self, truth: &[f64], d: usize, rows: &[usize]) -> Result<Scores> {
+        let of = |v: &[f64]| rows.iter().map(|&i| v[i]).collect::<Vec<f64>>();
+        let y = of(truth);
+        let errors = |mean: &[f64]| -> Result<Scores> {
+            let nmse = match metrics::nmse(&y, mean) {
+                Ok(value) => Some(value),
+                Err(Error::Data { .. }) => None,
+                Err(e) => return Err(e),
+            };
+            Ok(Scores { n: y.len(), rmse: Some(metrics::rmse(&y, mean)?), nmse, ..Scores::default() })
+        };
+        match self {
+            Answers::Values(p) => {
+                let (mean, var) = (of(&p.mean.col(d)), of(&p.var.col(d)));
+                let mut scores = errors(&mean)?;
+                scores.nlpd = Some(metrics::nlpd(&y, &mean, &var)?);
+                let mut coverage = [0.0; 3];
+                for (c, level) in coverage.iter_mut().zip(LEVELS) {
+                    *c = metrics::coverage(&y, &mean, &var, level)?;
+                }
+                scores.coverage = Some(coverage);
+                Ok(scores)
+            }
+            Answers::Counts { mean, latent, .. } => {
+                let mut scores = errors(&of(mean))?;
+                let part = |m: &Mat| m.select_rows(rows);
+                let latent = Prediction { mean: part(&latent.mean), var: part(&latent.var) };
+                scores.nlpd = Some(count_nlpd(&y, &latent)?);
+                Ok(scores)
+            }
+            Answers::Classes(p) => {
+                let labels: Vec<usize> = y.iter().map(|c| *c as usize).collect();
+                let p = p.select_rows(rows);
+                Ok(Scores {
+                    n: y.len(),
+                    accuracy: Some(metrics::accuracy(&labels, &p)?),
+                    log_loss: Some(metrics::log_loss(&labels, &p)?),
+                    ..Scores::default()
+                })
+            }
+        }
+    }
+}
