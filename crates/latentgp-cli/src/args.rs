@@ -45,6 +45,26 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// More threads than any machine has would only exhaust it.
+const MAX_THREADS: usize = 1024;
+/// More runs than anyone waits for would only exhaust the memory.
+const MAX_RESTARTS: usize = 10_000;
+
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    match text.parse::<NonZeroUsize>() {
+        Ok(n) if n.get() <= MAX_THREADS => Ok(n),
+        _ => Err(format!("expected a whole number from 1 to {MAX_THREADS}")),
+    }
+}
+
+/// How many runs a fit may make.
+pub fn restarts(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 0..=MAX_RESTARTS) => Ok(n),
+        _ => Err(format!("expected a whole number up to {MAX_RESTARTS}")),
+    }
+}
+
 /// Options of every command.
 #[derive(Args, Debug, Clone)]
 pub struct Common {
@@ -52,7 +72,7 @@ pub struct Common {
     #[arg(long, global = true, value_name = "N", help_heading = "Everywhere")]
     pub seed: Option<u64>,
     /// Threads to use; results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N", help_heading = "Everywhere")]
+    #[arg(long, global = true, value_name = "N", help_heading = "Everywhere", value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
     /// No progress and no notes on standard error
     #[arg(long, short, global = true, help_heading = "Everywhere")]

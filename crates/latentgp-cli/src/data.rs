@@ -53,6 +53,13 @@ pub fn choose(spec: &str, choice: &Choice<'_>) -> Outcome<Chosen> {
         )));
     }
     let y = table.numeric(&columns).map_err(Failure::data)?;
+    let empty = |j: &usize| y.rows() > 0 && (0..y.rows()).all(|i| y[(i, *j)].is_nan());
+    if let Some(column) = (0..y.cols()).find(empty).map(|j| &columns[j]) {
+        return Err(Failure::data(format!(
+            "{}, column `{column}`: every cell is missing; leave it out with `--exclude {column}`",
+            table.source()
+        )));
+    }
     Ok(Chosen { y, columns, labels })
 }
 

@@ -86,7 +86,7 @@ pub struct Args {
     scale: Option<String>,
 
     /// Runs from different starts, of which the best is kept [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Training")]
+    #[arg(long, value_name = "N", help_heading = "Training", value_parser = crate::args::restarts)]
     restarts: Option<usize>,
     /// Most iterations of a run, after the first ones with the noise held [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Training")]

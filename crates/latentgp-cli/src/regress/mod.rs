@@ -87,7 +87,7 @@ pub struct Args {
     expectation: Option<String>,
 
     /// Runs from different starts, of which the best is kept [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Training")]
+    #[arg(long, value_name = "N", help_heading = "Training", value_parser = crate::args::restarts)]
     restarts: Option<usize>,
     /// Most iterations of a run [default: 1000, 600 for vdmgp]
     #[arg(long, value_name = "N", help_heading = "Training")]

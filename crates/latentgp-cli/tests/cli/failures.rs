@@ -51,6 +51,8 @@ fn wrong_usage_is_code_2() {
         ("plot m.lgp", "--out"),
         ("completions bsh", "'bash'"),
         ("fit o.csv --threads 0", "--threads"),
+        ("fit o.csv --threads 1000000", "from 1 to 1024"),
+        ("fit o.csv --restarts 1000000000000", "up to 10000"),
     ] {
         let ended = folder.run(line);
         assert_eq!(ended.code, 2, "{line}: {ended:?}");
@@ -86,7 +88,7 @@ fn bad_data_are_code_3() {
         ("fit text.csv", "column `b`"),
         ("fit one.csv", "at least two rows"),
         ("fit infinite.csv", "infinite.csv"),
-        ("fit hole.csv", "column"),
+        ("fit hole.csv", "hole.csv, column `b`: every cell is missing"),
         ("fit ragged.csv", "ragged.csv"),
         ("fit bad.npy", "bad.npy"),
         ("fit o.csv --labels regme", "did you mean `regime`?"),

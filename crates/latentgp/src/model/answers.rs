@@ -189,3 +189,45 @@ impl Answers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(mean: &[f64]) -> Answers {
+        Answers::Values(Prediction { mean: Mat::column(mean), var: Mat::filled(mean.len(), 1, 0.25) })
+    }
+
+    #[test]
+    fn gathered_rows_are_where_they_belong() {
+        let all = Answers::gather(vec![values(&[2.0, 0.0]), values(&[1.0])], &[2, 0, 1]).unwrap();
+        assert_eq!(all, values(&[0.0, 1.0, 2.0]));
+        let classes = Answers::Classes(Mat::filled(1, 2, 0.5));
+        assert!(Answers::gather(vec![values(&[1.0]), classes], &[0, 1]).is_err());
+        assert!(Answers::gather(vec![values(&[1.0])], &[0, 1]).is_err());
+        assert!(Answers::gather(vec![], &[]).is_err());
+    }
+
+    #[test]
+    fn scores_leave_out_what_is_not_known() {
+        let truth = Mat::column(&[1.0, f64::NAN, 3.0]);
+        let scores = values(&[1.0, 9.0, 2.0]).scores(&truth).unwrap()[0].clone().unwrap();
+        assert_eq!((scores.n, scores.coverage), (2, Some([0.5; 3])));
+        assert!((scores.rmse.unwrap() - 0.5f64.sqrt()).abs() < 1e-14);
+        assert!((scores.nmse.unwrap() - 0.5).abs() < 1e-14);
+        let none = values(&[1.0]).scores(&Mat::column(&[f64::NAN])).unwrap();
+        assert_eq!(none, [None]);
+        let equal = values(&[1.0, 2.0]).scores(&Mat::column(&[4.0, 4.0])).unwrap();
+        assert_eq!(equal[0].as_ref().unwrap().nmse, None);
+        assert!(values(&[1.0]).scores(&truth).is_err());
+    }
+
+    #[test]
+    fn a_certain_rate_has_the_density_of_its_count() {
+        // −ln of Poisson(3 | 2): 2 − 3 ln 2 + ln 6.
+        let latent = Prediction { mean: Mat::filled(1, 1, 2f64.ln()), var: Mat::zeros(1, 1) };
+        let by_hand = 2.0 - 3.0 * 2f64.ln() + 6f64.ln();
+        assert!((count_nlpd(&[3.0], &latent).unwrap() - by_hand).abs() < 1e-12);
+        assert!(count_nlpd(&[0.5], &latent).is_err() && count_nlpd(&[], &latent).is_err());
+    }
+}
