@@ -4,6 +4,7 @@ use crate::command::{
     completions, dataset, demo, impute, inspect, plot, predict, reconstruct, report, transform,
 };
 use crate::fit;
+use crate::forecast;
 use crate::regress;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -29,7 +30,8 @@ Examples:
   latentgp plot oil.lgp --out oil.svg                  the latent map, the relevance, the bound
   latentgp transform oil.lgp new.csv --out latent.csv  where new rows lie
   latentgp regress house.csv --target price --folds 5 --out house.lgp
-  latentgp predict house.lgp new.csv                   means and variances of the price",
+  latentgp predict house.lgp new.csv                   means and variances of the price
+  latentgp forecast sales.csv --horizon 24 --plot sales.svg",
     after_help = "\
 DATA is a file: CSV or TSV (header and delimiter are detected), .npy, .npz:KEY, .mat:KEY (MAT v5),
 .parquet, or - for CSV on standard input. Empty cells, NA and NaN are missing values.
@@ -105,6 +107,8 @@ pub enum Command {
     Regress(Box<regress::Args>),
     /// Predict with a regression: means and variances, or class probabilities
     Predict(predict::Args),
+    /// Forecast a series many steps ahead, with uncertainty that is carried along
+    Forecast(Box<forecast::Args>),
     /// Draw the latent map, the relevance and the bound of a model
     Plot(plot::Args),
     /// Write one self-contained HTML page about a model

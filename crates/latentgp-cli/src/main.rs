@@ -7,6 +7,7 @@ mod failure;
 #[allow(dead_code, unused_imports)] // Forecasts and regressions draw with what is not used yet.
 mod figure;
 mod fit;
+mod forecast;
 mod html;
 mod interrupt;
 mod out;

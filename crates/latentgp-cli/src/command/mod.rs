@@ -14,6 +14,7 @@ pub mod transform;
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, Outcome};
 use crate::fit;
+use crate::forecast;
 use crate::regress;
 
 /// Runs the command.
@@ -32,6 +33,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Impute(args) => impute::run(&args, common),
         Command::Regress(args) => regress::run(&args, common),
         Command::Predict(args) => predict::run(&args, common),
+        Command::Forecast(args) => forecast::run(&args, common),
         Command::Plot(args) => plot::run(&args, common),
         Command::Report(args) => report::run(&args, common),
         Command::Inspect(args) => inspect::run(&args),

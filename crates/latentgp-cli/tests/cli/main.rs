@@ -2,6 +2,7 @@
 
 mod commands;
 mod failures;
+mod forecast;
 mod formats;
 mod interrupted;
 mod program;
