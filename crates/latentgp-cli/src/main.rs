@@ -4,7 +4,6 @@ mod args;
 mod command;
 mod data;
 mod failure;
-#[allow(dead_code, unused_imports)] // Forecasts and regressions draw with what is not used yet.
 mod figure;
 mod fit;
 mod forecast;

@@ -2,7 +2,7 @@
 
 use latentgp::Result;
 
-use super::axes::{Axes, Axis, Reserve, Ticks};
+use super::axes::{Axes, Axis, Ticks};
 use super::canvas::{Canvas, QUIET, Rect};
 use super::legend::{Entry, Rows, Sample};
 use super::marker::Shape;
