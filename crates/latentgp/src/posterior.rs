@@ -212,7 +212,7 @@ impl Posterior {
         let mut cov = gram::gram(&*self.kernel, x);
         cov.add_scaled(-1.0, &explained);
         linalg::symmetrize(&mut cov);
-        (0..x.rows()).for_each(|i| cov[(i, i)] = cov[(i, i)].max(0.0));
+        (0..x.rows()).for_each(|i| cov[(i, i)] = at_least_zero(cov[(i, i)]));
         cov
     }
 
@@ -279,7 +279,7 @@ impl Posterior {
             for i in 0..n {
                 for (j, &column) in f.columns.iter().enumerate() {
                     mean[(i, column)] = part[(i, j)];
-                    var[(i, column)] = (prior[i] - explained[i]).max(0.0);
+                    var[(i, column)] = at_least_zero(prior[i] - explained[i]);
                 }
             }
         }
@@ -313,7 +313,7 @@ impl Posterior {
                 for (j, &column) in f.columns.iter().enumerate() {
                     let second: f64 = (0..self.z.rows()).map(|i| f.v[(i, j)] * spread[(i, j)]).sum();
                     mean[column] = own[(0, j)];
-                    var[column] = rest.max(0.0) + second - own[(0, j)].powi(2);
+                    var[column] = at_least_zero(rest) + second - own[(0, j)].powi(2);
                 }
             }
             let mut all = Mat::from_rows(&[mean]);
@@ -321,7 +321,7 @@ impl Posterior {
             if let Some(tilt) = self.tilt(row)? {
                 (0..d).for_each(|j| var[j] += tilt[(j, j)]);
             }
-            var.iter_mut().for_each(|v| *v = v.max(0.0));
+            var.iter_mut().for_each(|v| *v = at_least_zero(*v));
             Ok((all.into_vec(), var))
         })?;
         let (mean, var): (Vec<Vec<f64>>, Vec<Vec<f64>>) = rows.into_iter().unzip();
@@ -367,7 +367,7 @@ impl Posterior {
         self.each_row(q, |row, psi| {
             let mut rest = vec![0.0; d];
             for f in &self.factors {
-                let own = (psi.psi0 - f.explained(&psi.psi2)).max(0.0);
+                let own = at_least_zero(psi.psi0 - f.explained(&psi.psi2));
                 f.columns.iter().for_each(|&column| rest[column] = own);
             }
             let mean = linalg::mul(&psi.psi1, &alpha);
@@ -436,6 +436,11 @@ impl Posterior {
         }
         Ok(all)
     }
+}
+
+/// Rounding below zero is zero; NaN stays NaN, to be refused later.
+fn at_least_zero(v: f64) -> f64 {
+    if v < 0.0 { 0.0 } else { v }
 }
 
 /// R with RRᵀ = A of a positive semi-definite A.

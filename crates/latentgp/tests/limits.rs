@@ -153,6 +153,17 @@ fn missing_cells_and_wide_data_equal_the_sum_over_outputs() {
 }
 
 #[test]
+fn far_from_everything_the_variance_is_that_of_the_prior() {
+    let m = model(&outputs(12, 3), &Rbf::new(DIM), &Analytic, inputs(12, 0.1), points(5, 0.9));
+    let posterior = m.posterior().unwrap();
+    for (far, var) in [(30.0, 0.5), (100.0, 30.0), (1e4, 1e4), (1e8, 1e9), (1e150, 1.0)] {
+        let q = Gaussians::new(Mat::filled(1, DIM, far), Mat::filled(1, DIM, var)).unwrap();
+        let found = posterior.predict_uncertain(&q).unwrap();
+        assert!((found.var[(0, 0)] - 1.0).abs() < 0.05, "{far} ± √{var}: variance {}", found.var[(0, 0)]);
+    }
+}
+
+#[test]
 fn every_row_may_have_a_prior_of_its_own() {
     let mut m = model(&outputs(7, 3), &Matern32::new(DIM), &Unscented, inputs(7, 0.4), points(4, 0.9));
     let kl = |m: &BayesianGplvm| -> f64 {

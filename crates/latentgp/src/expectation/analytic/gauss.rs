@@ -12,6 +12,8 @@ use crate::vmath::{Vectorized, exp, exp_m1, fma, vectorize};
 use std::ops::Range;
 
 const LANES: usize = 8;
+/// Products of ψ1 below this count as 0.
+const NOTHING: f64 = 1e-290;
 
 /// Calls `visit(n, values)` for each point: values is rows × cols, its upper triangle unset where the
 /// terms are the same.
@@ -121,7 +123,10 @@ impl Vectorized for Covariance<'_> {
             let own = self.psi1[i];
             let out = &mut self.out.row_mut(i)[..=i];
             for ((out, line), other) in out.iter_mut().zip(line).zip(self.psi1) {
-                *out += own * other * exp_m1::<FMA>(*line);
+                // E[kk'] ≤ min(ψ1, ψ1'): where the product underflows the covariance is nothing, though the
+                // exponential may overflow.
+                let both = own * other;
+                *out += if both > NOTHING { both * exp_m1::<FMA>(*line) } else { 0.0 };
             }
         }
     }
