@@ -10,7 +10,7 @@ use latentgp::model::{
     BayesianGplvm, Jitter, Model, Outputs, Regression, RegressionOptions, SparseOptions, SparseRegression,
     Training,
 };
-use latentgp::param::{self, Parameterized};
+use latentgp::param;
 use latentgp::posterior::Posterior;
 use latentgp::{Mat, Result};
 use std::ops::ControlFlow;
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
     let read = |name: &str| Table::read(&format!("{folder}/{name}.npy"))?.to_mat();
     let (seconds, value, iterations) = match task.as_str() {
         "bound_rbf" => bound(&read, Rbf::new, Box::new(Analytic))?,
-        "bound_matern32" => bound(&read, Matern32::new, Box::new(Unscented::default()))?,
+        "bound_matern32" => bound(&read, Matern32::new, Box::new(Unscented))?,
         "fit" => fit(&read)?,
         "exact" => exact(&read)?,
         "predict_exact" => predict(&regression(&read)?.posterior()?, &read("new")?)?,
@@ -64,7 +64,7 @@ fn best(mut evaluate: impl FnMut() -> Result<f64>) -> Result<Measured> {
 }
 
 /// A value and its full gradient in the optimiser's variables, written back into the model as a step would be.
-fn evaluation(model: &mut (impl Model + Parameterized)) -> Result<Measured> {
+fn evaluation(model: &mut impl Model) -> Result<Measured> {
     let u = param::flatten(model);
     let mut grad = vec![0.0; param::count(model)];
     let mut free = vec![0.0; u.len()];
