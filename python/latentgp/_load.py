@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from . import _native
 from ._classification import GPClassifier
+from ._counts import GPCountRegressor
 from ._latent import GPLVM, PPCA, BayesianGPLVM
-from ._regression import GPCountRegressor, GPRegressor, SparseGPRegressor, SPGPDRRegressor, VDMGPRegressor
+from ._narx import GPNarx
+from ._projected import SPGPDRRegressor, VDMGPRegressor
+from ._regression import GPRegressor, SparseGPRegressor
 
 LATENT = {"bayesian-gplvm": BayesianGPLVM, "gplvm": GPLVM, "ppca": PPCA}
 GAUSSIAN = {"gp": GPRegressor, "sparse": SparseGPRegressor, "spgp-dr": SPGPDRRegressor, "vdmgp": VDMGPRegressor}
@@ -49,6 +52,10 @@ def _estimator(model):
         given["expectation"] = report["expectation"]
         if model.inducing is not None:
             given["n_inducing"] = len(model.inducing)
+    elif isinstance(model, _native.NarxModel):
+        cls = GPNarx
+        lags, delays, inducing = model.lags
+        given.update(lags=lags[0], n_inducing=inducing, delays=tuple(delays[0]) if delays else (0,))
     else:
         cls = {"gaussian": GAUSSIAN[model.name], "poisson": GPCountRegressor}.get(model.likelihood, GPClassifier)
         _, _, _, inducing, directions = model.sizes

@@ -7,6 +7,7 @@
 //!
 //! Restarts shift the start of μ and the choice of Z; they run in parallel, and the best bound is kept.
 
+use super::run::{hold, release};
 use super::{BayesianGplvm, Certificate, Jitter, Model, Outputs, Run, Stage, pca};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
@@ -14,12 +15,13 @@ use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::optim::StopReason;
-use crate::param::Transform;
+use crate::param::{self, Parameterized, Transform};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// σ² stays above this part of the variance of the scaled data.
 const NOISE_FLOOR: f64 = 1e-6;
@@ -70,7 +72,7 @@ impl Default for Training {
 }
 
 /// Where a fit stands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Progress {
     /// Which of the restarts, from 0.
     pub restart: usize,
@@ -80,6 +82,17 @@ pub struct Progress {
     pub iteration: usize,
     /// The bound.
     pub bound: f64,
+    /// The parameters that move, unconstrained.
+    pub u: Arc<[f64]>,
+}
+
+impl Progress {
+    /// Puts these parameters into a model that is as its run began.
+    pub fn place_in(&self, model: &mut (impl Parameterized + ?Sized)) {
+        let fixed = if self.held { hold(model) } else { Vec::new() };
+        param::unflatten(model, &self.u);
+        release(model, &fixed);
+    }
 }
 
 /// A fitted model and how it got there.
@@ -124,6 +137,7 @@ impl Training {
                 held: run.stage == Stage::Held,
                 iteration: run.total_iterations(),
                 bound: run.bound().unwrap_or(f64::NAN),
+                u: run.place.u().into(),
             })
         })
     }
