@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from numbers import Integral
@@ -64,6 +65,16 @@ class Estimator(BaseEstimator):
 
     def _kernel_text(self) -> str:
         return self.kernel if isinstance(self.kernel, str) else repr(self.kernel)
+
+    def _gives_values(self, dim: int) -> bool:
+        """Whether the kernel sets a parameter, such as ``period=12``; square brackets say other things."""
+        outside, depth = [], 0
+        for c in self._kernel_text():
+            depth += (c == "[") - (c == "]")
+            if depth == 0 and not c.isspace():
+                outside.append(c)
+        own = {name.rpartition(".")[2] for name in self._native_kernel(dim).params()}
+        return any(found in own for found in re.findall(r"[(,](\w+)=", "".join(outside)))
 
     def _seed(self) -> int:
         return seed_of(self.random_state)

@@ -32,6 +32,7 @@ class RegressionSettings(TypedDict):
     expectation: str
     scale: str
     kernel: str
+    wide: bool
     max_iter: int
     restarts: int
     seed: int

@@ -31,6 +31,7 @@ class InputEstimator(Estimator):
             "expectation": getattr(self, "expectation", "auto"),
             "scale": getattr(self, "scale", "standardize"),
             "kernel": self._kernel_text(),
+            "wide": not self._gives_values(self._kernel_dim(X)),
             "max_iter": int(self.max_iter),
             "restarts": int(self.restarts),
             "seed": self._seed(),

@@ -36,6 +36,8 @@ pub struct RegressionSettings {
     pub expectation: String,
     pub scale: String,
     pub kernel: String,
+    /// Whether hyperparameters start wide, as where the kernel is given without values.
+    pub wide: bool,
     pub max_iter: usize,
     pub restarts: usize,
     pub seed: u64,

@@ -190,15 +190,21 @@ fn of_classes_or_counts(
         if s.likelihood != "poisson" {
             start = start.with_variance_prior(VARIANCE_PRIOR);
         }
+        if s.wide {
+            start.wide_start();
+        }
         return Ok(Start::Laplace(start, inputs));
     }
-    let model = match std {
+    let mut model = match std {
         None => Svgp::new(x, observations, kernel.boxed(), s.inducing, s.seed)?,
         Some(std) => {
             let var = Mat::from_fn(std.rows(), std.cols(), |i, j| (std[(i, j)] / inputs.scale[j]).powi(2));
             Svgp::uncertain(&Gaussians::new(x, var)?, &observations, kernel.boxed(), s.inducing, s.seed)?
         }
     };
+    if s.wide {
+        model.wide_start();
+    }
     Ok(Start::Svgp(model, inputs))
 }
 

@@ -30,7 +30,8 @@ mod start;
 #[cfg(test)]
 mod tests;
 
-use super::{Model, laplace::check_inputs};
+use super::Model;
+use super::laplace::{check_inputs, widen};
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{self, Gaussians};
@@ -90,6 +91,11 @@ pub struct Svgp {
 }
 
 impl Svgp {
+    /// Starts the free lengthscales at √Q, for standardised inputs of Q columns.
+    pub fn wide_start(&mut self) {
+        widen(&mut *self.kernel, self.x.cols());
+    }
+
     /// A model with `inducing` inputs (at most one a row), which start at rows that are far apart; q(v) starts
     /// at the prior.
     ///
