@@ -64,12 +64,7 @@ fn table(name: &str, kernel: impl Kernel + 'static, theirs: &[(&str, Theirs)]) -
     );
     for (method, theirs) in theirs {
         let monte_carlo = |samples: usize| -> Vec<Simulation> {
-            let run = |seed| {
-                let mut rule = MonteCarlo::new(samples, seed);
-                rule.fresh = true;
-                Simulation::papers(rule)
-            };
-            (0..10).map(run).collect()
+            (0..10).map(|seed| Simulation::papers(MonteCarlo::new(samples, seed))).collect()
         };
         let one = |by: Box<dyn Expectation>| {
             let mut how = Simulation::papers(Analytic);
