@@ -14,6 +14,7 @@ mod bands;
 mod canvas;
 mod check;
 mod classes;
+mod horizon;
 mod latent;
 mod legend;
 mod marker;
@@ -31,7 +32,8 @@ use latentgp::{Error, Result};
 use resvg::{tiny_skia, usvg};
 
 pub use background::Background;
-pub use bands::{Band, Bands, Observation, bands, bands_stacked};
+pub use bands::{Band, Bands, Observation, bands, bands_apart, bands_stacked};
+pub use horizon::{HorizonScores, horizons};
 pub use latent::{Coordinate, LatentMap, axis_title, latent_map};
 pub use panel::{Panel, panel};
 pub use relevance::{Relevance, relevance_bars};
