@@ -43,6 +43,12 @@ fn style(k: usize) -> String {
     )
 }
 
+/// The lines of one way lie on top of each other where all truth is inside: the wider a band, the wider its line.
+fn level_style(i: usize) -> String {
+    let width = 1.6 + 1.6 * i as f64;
+    format!("stroke=\"{}\" stroke-width=\"{width:.1}\" stroke-linejoin=\"round\"", COLOURS[i])
+}
+
 /// Draws errors and coverages against the step: with one way to forecast the coverages of all levels, with
 /// several those of 90 %.
 ///
@@ -75,8 +81,11 @@ pub fn horizons(scores: &[HorizonScores]) -> Result<Figure> {
     let lower = Rect { x: 0.0, y: PART + above, w: WIDTH, h: PART + below };
     let (curves, nominal): (Vec<Curve>, Vec<f64>) = match scores {
         [one] => {
-            let level = |i: usize| curve(i, one.coverage.iter().map(|c| c[i]).collect());
-            ((0..LEVELS.len()).map(level).collect(), LEVELS.to_vec())
+            let level = |i: usize| Curve {
+                values: one.coverage.iter().map(|c| c[i]).collect(),
+                style: level_style(i),
+            };
+            ((0..LEVELS.len()).rev().map(level).collect(), LEVELS.to_vec())
         }
         several => {
             let of =
@@ -93,7 +102,7 @@ fn legend_of(scores: &[HorizonScores]) -> Rows {
     let dashed = format!("stroke=\"{QUIET}\" stroke-width=\"1\" stroke-dasharray=\"5 4\"");
     let mut entries: Vec<Entry> = match scores {
         [_] => (0..LEVELS.len())
-            .map(|i| Entry::new(Sample::Line(style(i)), format!("{:.0} % band", 100.0 * LEVELS[i])))
+            .map(|i| Entry::new(Sample::Line(level_style(i)), format!("{:.0} % band", 100.0 * LEVELS[i])))
             .collect(),
         several => {
             several.iter().enumerate().map(|(k, s)| Entry::new(Sample::Line(style(k)), &s.name)).collect()

@@ -42,6 +42,25 @@ pub struct Job {
     pub options: NarxOptions,
     pub fitting: Restarts,
     pub ways: Vec<Way>,
+    /// Of the training inputs, where it is not that of the protocol.
+    pub training: Option<TrainingVariance>,
+}
+
+/// The variance of training inputs, in standardised units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TrainingVariance {
+    Noise,
+    Value(f64),
+}
+
+fn training_variance(text: &str) -> Outcome<TrainingVariance> {
+    match (text, text.parse::<f64>()) {
+        ("noise", _) => Ok(TrainingVariance::Noise),
+        (_, Ok(v)) if v.is_finite() && v >= 0.0 => Ok(TrainingVariance::Value(v)),
+        _ => Err(Failure::usage(format!(
+            "--training-variance: expected `noise` or a number that is not negative, found `{text}`"
+        ))),
+    }
 }
 
 /// Errs on numbers that are wrong whatever the series is.
@@ -134,6 +153,7 @@ impl Job {
             papers: args.papers,
             transform: args.transform.unwrap_or(usual),
             options,
+            training: args.training_variance.as_deref().map(training_variance).transpose()?,
             fitting: Restarts {
                 runs: args.restarts.unwrap_or(1),
                 max_iterations: args.max_iter.unwrap_or(1000),

@@ -1,6 +1,7 @@
 //! `latentgp forecast SERIES`.
 
 mod backtest;
+mod dates;
 mod fitting;
 mod job;
 mod picture;
@@ -23,33 +24,41 @@ use std::path::PathBuf;
 #[command(
     before_help = "\
 Examples:
-  latentgp forecast sales.csv --horizon 24 --plot sales.svg        the next 24 values as CSV, and a picture
+  latentgp forecast sales.csv --horizon 24 --plot sales.svg     the next 24 values, and a picture
   latentgp dataset airline | latentgp forecast - --train 96 --plot airline.png
-  latentgp forecast load.csv --target load --exogenous temperature --exogenous-lag 2 --future weather.csv
+  latentgp forecast load.csv --target load --exogenous temp --exogenous-lag 2 --future temp.csv
   latentgp forecast prices.csv --target gas,power --lag 5 --trajectories 1000 --paths paths.csv
   latentgp forecast sales.csv --backtest --horizon 12 --compare --json
-  latentgp dataset airline | latentgp forecast - --papers --train 48 --kernel \"rbf + linear\" --compare",
+  latentgp dataset airline | latentgp forecast - --papers --train 48 --compare",
     after_help = "\
-The next value is learnt from the --lag values before it. Many steps ahead, each prediction is an uncertain
-input of the next ones: integrated over by --expectation, in windows that carry the covariance of their lags
-(--window correlated) or take them for independent, or by whole sampled futures (--trajectories).
+The next value is learnt from the --lag values before it. Many steps ahead, each prediction is
+an uncertain input of the next ones: integrated over by --expectation, in windows that carry the
+covariance of their lags (--window correlated) or take them for independent, or by whole sampled
+futures (--trajectories).
 
-SERIES has a row each time step, the oldest first, no gaps. The first column of words is taken for dates. Rows at
-its end in which the targets are empty are the future; they may hold dates and exogenous values, as may --future.
+SERIES has a row each time step, the oldest first, no gaps. The first column of words is taken
+for dates. Rows at its end in which the targets are empty are the future; they may hold dates
+and exogenous values, as may --future. Dates such as 1960-12 or 1960-12-31 that are evenly apart
+go on by themselves.
 
-Columns of the result: the dates, where there are any (not in .npy files), row (from 0), truth, mean and variance
-of an observation, noise included, and the ends of the 50, 90 and 95 % intervals; of several targets, each with
-its name in front. Where --train leaves values of SERIES, the forecast is scored on them: RMSE, NLPD and the shares
-of values inside the intervals. --compare shows all expectations side by side; Monte Carlo is the mean and the
+Columns of the result: the dates, where there are any (not in .npy files), row (from 0), truth,
+mean and variance of an observation, noise included, and the ends of the 50, 90 and 95 %
+intervals; of several targets, each with its name in front. Where --train leaves values of
+SERIES, the forecast is scored on them: RMSE, NLPD and the shares of values inside the
+intervals. --compare shows all expectations side by side; Monte Carlo is the mean and the
 standard deviation of --runs runs.
 
-A series whose ups and downs grow with its level is better forecast as its logarithm: --transform auto looks
-whether the first years, or whatever --train keeps, are like that, and says so. The kernel sees windows in standardised units; its parameters start wide unless it is given values.
+A series whose ups and downs grow with its level is better forecast as its logarithm:
+--transform auto looks whether the first years, or whatever --train keeps, are like that, and
+says so. The kernel sees windows in standardised units; its parameters start wide unless it is
+given values.
 
---papers repeats the protocol of the unscented GPLVM paper: 12 lags, its start and its optimiser, training inputs
-with a variance of 1e-6, independent windows, and a simulation that begins at the first window of the training, with
-variances equal to the noise; values after the training are scored. With --train 48 and the kernels \"rbf + linear\"
-and \"periodic + rbf + linear\" on the airline series it gives the rows of the paper's Table 3."
+--papers repeats the protocol of the unscented GPLVM paper: 12 lags, its start and its
+optimiser, training inputs with a variance of 1e-6 (the paper names that of the noise:
+--training-variance noise), independent windows, and a simulation that begins at the first
+window of the training, with variances equal to the noise; values after the training are scored.
+With --train 48 and the kernels \"rbf + linear\" and \"periodic + rbf + linear\" on the airline
+series it gives the rows of the paper's Table 3."
 )]
 pub struct Args {
     /// A table: CSV, TSV, .npy, .npz:KEY, .mat:KEY, .parquet, or - for CSV on standard input
@@ -107,6 +116,14 @@ pub struct Args {
     /// Whether the lags of a window are correlated or independent [default: correlated; independent with --papers]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true, help_heading = "Model")]
     window: Option<WindowName>,
+    /// Variance of the training inputs, in standardised units, or noise: that of the fit [default: 0; 1e-6 with --papers]
+    #[arg(
+        long,
+        value_name = "V",
+        help_heading = "Model",
+        conflicts_with_all = ["trajectories", "no_propagate", "backtest"]
+    )]
+    training_variance: Option<String>,
     /// Draw so many futures instead: quantiles are theirs
     #[arg(
         long,

@@ -3,7 +3,7 @@
 //! Rows at the end of SERIES whose targets are all empty are the future: they may have dates and exogenous
 //! values. The rows of `--future FILE` take their place.
 
-use super::Args;
+use super::{Args, dates};
 use crate::failure::{Failure, Outcome};
 use latentgp::Mat;
 use latentgp::data::table::{Column, Table};
@@ -47,7 +47,7 @@ impl Series {
             [] => None,
             inputs => Some(exogenous(&table, future.as_ref(), inputs, rows)?),
         };
-        let dates = date.map(|name| dates(&table, future.as_ref(), name, rows)).transpose()?;
+        let dates = date.map(|name| dates_in(&table, future.as_ref(), name, rows)).transpose()?;
         let ahead = match (&exogenous, &future) {
             (Some(inputs), _) => inputs.rows() - rows,
             (None, Some(future)) => future.rows(),
@@ -55,6 +55,15 @@ impl Series {
         };
         let inputs = args.exogenous.clone();
         Ok(Series { source: table.source().to_string(), names, values, inputs, exogenous, ahead, dates })
+    }
+
+    /// The date of each of the rows; dates that are evenly apart go on beyond the last that is given.
+    pub fn dates_of(&self, rows: std::ops::Range<usize>) -> Option<(&str, Vec<String>)> {
+        let (name, given) = self.dates.as_ref()?;
+        let missing = rows.end.saturating_sub(given.len());
+        let mut all = given.clone();
+        all.extend(dates::after(given, missing).unwrap_or_else(|| vec![String::new(); missing]));
+        Some((name, all[rows].to_vec()))
     }
 
     /// Errs unless there are enough rows for windows of that length and something to learn from.
@@ -105,7 +114,8 @@ fn targets(table: &Table, args: &Args, date: Option<&str>) -> Outcome<Vec<String
         ([], []) => return Err(Failure::data(format!("{source}: has no column of numbers to forecast"))),
         ([], several) => {
             return Err(Failure::usage(format!(
-                "{source} has {} columns of numbers; choose with --target, one or several, or `--target {ALL}`: {}",
+                "{source} has {} columns of numbers; choose with --target, one or several, or `--target {ALL}`, and name \
+                 dates that are numbers by --date: {}",
                 several.len(),
                 several.join(", ")
             )));
@@ -169,7 +179,12 @@ fn exogenous(table: &Table, future: Option<&Table>, names: &[String], rows: usiz
     Ok(Mat::from_rows(&all))
 }
 
-fn dates(table: &Table, future: Option<&Table>, name: String, rows: usize) -> Outcome<(String, Vec<String>)> {
+fn dates_in(
+    table: &Table,
+    future: Option<&Table>,
+    name: String,
+    rows: usize,
+) -> Outcome<(String, Vec<String>)> {
     let texts = |of: &Column| (0..of.len()).map(|i| of.text(i)).collect::<Vec<_>>();
     let mut all = texts(table.get(&name).map_err(Failure::data)?);
     if let Some(file) = future {

@@ -1,11 +1,12 @@
 //! Simulates in every way, and scores the steps whose truth is known.
 
 use super::fitting::Chosen;
-use super::job::Job;
+use super::job::{Job, TrainingVariance};
 use super::series::Series;
 use super::units::{Cells, View};
 use crate::failure::Outcome;
-use latentgp::model::narx::Score;
+use latentgp::model::Jitter;
+use latentgp::model::narx::{Narx, Score, Simulation, UncertainTraining};
 use rayon::prelude::*;
 
 /// One way to simulate and what came of it.
@@ -59,7 +60,10 @@ pub fn simulate(job: &Job, series: &Series, chosen: &Chosen) -> Outcome<Vec<Foun
         let runs: Vec<View> = way
             .runs
             .par_iter()
-            .map(|how| View::new(chosen.units, model.simulate(&history, inputs.as_ref(), end - begin, how)?))
+            .map(|how| {
+                let how = with_training(job, model, how);
+                View::new(chosen.units, model.simulate(&history, inputs.as_ref(), end - begin, &how)?)
+            })
             .collect::<Outcome<_>>()?;
         let each = runs.iter().map(|view| score(job, series, view)).collect::<Outcome<Vec<_>>>()?;
         let series_of = |d: usize| Scored::of(each.iter().map(|scores| scores[d].clone()).collect());
@@ -74,6 +78,17 @@ pub fn simulate(job: &Job, series: &Series, chosen: &Chosen) -> Outcome<Vec<Foun
         });
     }
     Ok(all)
+}
+
+/// With the variance of the training inputs that was asked for.
+fn with_training(job: &Job, model: &Narx, how: &Simulation) -> Simulation {
+    let variance = match job.training {
+        None => return how.clone(),
+        Some(TrainingVariance::Noise) => model.noise().get(),
+        Some(TrainingVariance::Value(v)) => v,
+    };
+    let jitter = how.training.map_or_else(Jitter::default, |t| t.jitter);
+    Simulation { training: Some(UncertainTraining { variance, jitter }), ..how.clone() }
 }
 
 /// The scores of each series, over the rows that were not trained on; none where there are none.

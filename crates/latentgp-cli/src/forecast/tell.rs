@@ -47,12 +47,11 @@ pub fn table(job: &Job, series: &Series, found: &[Found], to: Option<&Path>) -> 
             columns.extend(intervals(&only.view, &before, d));
         }
     }
-    if let Some((name, dates)) = series.dates.as_ref().filter(|_| takes_words(to)) {
+    if let Some((name, dates)) = series.dates_of(rows).filter(|_| takes_words(to)) {
         // A column of SERIES may have one of these names.
-        let taken = columns.iter().any(|c| c.name == *name);
-        let name = if taken { format!("{name}_of_series") } else { name.clone() };
-        let date = |i: usize| dates.get(i).map_or("", String::as_str);
-        columns.insert(0, Column::words(name, rows.map(date)));
+        let taken = columns.iter().any(|c| c.name == name);
+        let name = if taken { format!("{name}_of_series") } else { name.to_string() };
+        columns.insert(0, Column::words(name, dates));
     }
     Table::new("forecast", columns).map_err(Failure::work)
 }
@@ -224,6 +223,7 @@ pub fn json(args: &Args, job: &Job, series: &Series, chosen: &Chosen, found: &[F
     let noise = |s: &f64| model.noise().get() * s.powi(2);
     let mut all = settings(args, job, series);
     all["first_row"] = json!(job.begin());
+    all["dates"] = json!(series.dates_of(job.begin()..job.end()).map(|d| d.1));
     all["transform"] = json!(chosen.units.name());
     all["fitted_kernel"] = json!(model.kernel().expression());
     all["noise_variance"] = json!(model.scaling.scale.iter().map(noise).collect::<Vec<_>>());

@@ -28,6 +28,17 @@ fn the_papers_row_of_the_airline_series() {
     assert!((number(row, "nlpd") - 7.10).abs() < ROW && (number(row, "rmse") - 69.11).abs() < ROW, "{row}");
     assert_eq!(number(row, "scored"), 84.0);
     assert_eq!(row["mean"].as_array().unwrap().len(), 132);
+    // What the papers say of the training inputs, and what comes of it.
+    let line =
+        "forecast air.csv --train 48 --expectation unscented --papers --training-variance noise --json";
+    for (kernel, nlpd, within) in [("rbf + linear", 14.4, 0.1), ("periodic + rbf + linear", 9.8, 0.4)] {
+        let all = folder.json(&format!("{line} --kernel \"{kernel}\""));
+        assert!(
+            (number(&all["forecasts"][0], "nlpd") - nlpd).abs() < within,
+            "{}",
+            all["forecasts"][0]["nlpd"]
+        );
+    }
     let certain =
         folder.json("forecast air.csv --train 48 --kernel \"rbf + linear\" --no-propagate --papers --json");
     let row = &certain["forecasts"][0];
@@ -107,7 +118,8 @@ fn the_future_goes_to_every_output() {
     let folder = folder();
     let line = "forecast air.csv --lag 3 --max-iter 20 --quiet";
     let csv = folder.ok(&format!("{line} --threads 1"));
-    let head = "month,row,truth,mean,variance,lower_50,upper_50,lower_90,upper_90,lower_95,upper_95\n,144,,";
+    let head =
+        "month,row,truth,mean,variance,lower_50,upper_50,lower_90,upper_90,lower_95,upper_95\n1961-01,144,,";
     assert!(csv.starts_with(head), "{csv}");
     assert_eq!(csv.lines().count(), 25);
     assert_eq!(csv, folder.ok(&format!("{line} --threads 2")));
@@ -249,7 +261,7 @@ fn bad_series_and_options_are_told_apart() {
         ("flat.csv --lag 1", 3, "nothing to learn"),
         ("signs.csv --lag 1 --transform log", 3, "positive values, found -3"),
         ("none.csv", 3, "none.csv"),
-        ("two.csv --lag 1", 2, "--target all`: a, b"),
+        ("two.csv --lag 1", 2, "by --date: a, b"),
         ("air.csv --lag 0", 2, "--lag"),
         ("air.csv --lag 18446744073709551615", 2, "--lag: expected at most"),
         ("air.csv --lag 144", 3, "found 144"),
@@ -258,6 +270,7 @@ fn bad_series_and_options_are_told_apart() {
         ("air.csv --horizon 0", 2, "--horizon"),
         ("air.csv --horizon 1000000000000", 2, "at most 100000"),
         ("air.csv --inducing 0", 2, "--inducing"),
+        ("air.csv --training-variance=-1", 2, "not negative"),
         ("air.csv --trajectories 1", 2, "from 2 to"),
         ("air.csv --paths p.csv", 2, "--trajectories"),
         ("air.csv --runs 3", 2, "--compare"),
