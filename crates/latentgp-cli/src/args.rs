@@ -6,6 +6,7 @@ use crate::command::{
 use crate::fit;
 use crate::forecast;
 use crate::regress;
+use crate::reproduce;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use latentgp::data::nearest;
@@ -113,6 +114,8 @@ pub enum Command {
     Plot(plot::Args),
     /// Write one self-contained HTML page about a model
     Report(report::Args),
+    /// Make the tables and figures of the papers anew, ours beside theirs
+    Reproduce(reproduce::Args),
     /// Show what is in a model file
     Inspect(inspect::Args),
     /// Print the completions of a shell
