@@ -32,7 +32,8 @@ Examples:
   latentgp transform oil.lgp new.csv --out latent.csv  where new rows lie
   latentgp regress house.csv --target price --folds 5 --out house.lgp
   latentgp predict house.lgp new.csv                   means and variances of the price
-  latentgp forecast sales.csv --horizon 24 --plot sales.svg",
+  latentgp forecast sales.csv --horizon 24 --plot sales.svg
+  latentgp reproduce --quick                           the papers' tables, ours beside theirs",
     after_help = "\
 DATA is a file: CSV or TSV (header and delimiter are detected), .npy, .npz:KEY, .mat:KEY (MAT v5),
 .parquet, or - for CSV on standard input. Empty cells, NA and NaN are missing values.

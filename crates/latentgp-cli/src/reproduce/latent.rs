@@ -208,3 +208,42 @@ fn note(fits: &[Fitted<BayesianGplvm>]) -> String {
     };
     format!("{runs}{iterations} iterations{end}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latentgp::data::oil_flow;
+    use latentgp::expectation::Unscented;
+    use latentgp::kernel::Matern32;
+
+    #[test]
+    fn lines_have_scores_and_the_runs_of_monte_carlo() {
+        let flow = oil_flow::simulate(40, 0);
+        let data = Data::new(flow.y, flow.regime, oil_flow::REGIMES.map(String::from).to_vec()).unwrap();
+        let how = PapersTraining {
+            latent_dim: 2,
+            inducing: 6,
+            max_iterations: 5,
+            adam_iterations: 4,
+            ..Default::default()
+        };
+        let context = Context::new(None, true, 3, 0, true);
+        let case = |by| Case {
+            method: "m".into(),
+            name: "k",
+            kernel: Box::new(|_| Ok(Box::new(Matern32::new(2)))),
+            by,
+            how: how.clone(),
+            theirs: Some(Estimate::of(50.0)),
+        };
+        let found = data.fit(&case(fixed(Unscented)), &context).unwrap();
+        assert_eq!((found.row.note.as_str(), found.row.ours.len()), ("5 iterations, limit", 1));
+        assert!(found.row.difference(0).is_some() && found.row.bound.is_some());
+        data.picture(&found, "x").unwrap();
+        let drawn = data.fit(&case(Method::MonteCarlo(3)), &context).unwrap();
+        assert_eq!(drawn.row.note, "3 runs of 4 iterations, limit");
+        let (pca, x) = data.pca(&how, None).unwrap();
+        assert!(pca.ours[0].mean > 50.0 && x.cols() == 2);
+        assert!(skipped(&case(Method::MonteCarlo(3))).ours.is_empty());
+    }
+}

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::part::{Part, Picture};
 use super::table::{Estimate, Measure, Row, Table};
 use crate::failure::Outcome;
-use crate::figure::{self, ObservedPredicted, Relevance};
+use crate::figure::{self, Lines, ObservedPredicted};
 use latentgp::data::{Scale, sinc};
 use latentgp::kernel::Rbf;
 use latentgp::metrics::{nlpd, nmse};
@@ -209,13 +209,23 @@ fn kept(scored: &[Scored]) -> Outcome<String> {
 fn figures(first: &Scored, split: &Split) -> Outcome<Vec<Picture>> {
     let mut all = Vec::new();
     if let Some(model) = &first.vdmgp {
-        let inputs: Vec<f64> = model.relevance()?.inputs.iter().map(|i| i.share).collect();
-        let shown = (0..sinc::WEIGHTS.len()).collect();
-        let title = "Share of each input in what is learnt".to_string();
+        let shares: Vec<f64> = model.relevance()?.inputs.iter().map(|i| i.share).collect();
+        let matters = |k: usize| k < sinc::WEIGHTS.len();
+        let of = |wanted: bool| {
+            shares.iter().enumerate().map(|(k, s)| if matters(k) == wanted { *s } else { f64::NAN }).collect()
+        };
+        let figure = figure::lines(&Lines {
+            title: "Share of each input in what is learnt".into(),
+            x_title: "input".into(),
+            y_title: "share".into(),
+            x: (1..=shares.len()).map(|k| k as f64).collect(),
+            lines: vec![("has a weight".into(), of(true)), ("has none".into(), of(false))],
+            ..Lines::default()
+        })?;
         all.push(Picture {
             slug: "inputs".into(),
             caption: "As Figure 1: VDMGP finds the five inputs that matter.".into(),
-            figure: figure::relevance_bars(&Relevance { title, values: inputs, shown })?,
+            figure,
         });
     }
     all.push(Picture {

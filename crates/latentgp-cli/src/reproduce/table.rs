@@ -248,7 +248,7 @@ impl Curves {
         let number = |v: f64| if v.is_finite() { significant(v) } else { String::new() };
         let heads = std::iter::once(self.x_title.clone()).chain(self.lines.iter().map(|l| l.0.clone()));
         let row = |i: usize| {
-            std::iter::once(significant(self.x[i])).chain(self.lines.iter().map(|l| number(l.1[i]))).collect()
+            std::iter::once(self.x[i].to_string()).chain(self.lines.iter().map(|l| number(l.1[i]))).collect()
         };
         Grid { title: self.title.clone(), heads: heads.collect(), rows: (0..self.x.len()).map(row).collect() }
     }
