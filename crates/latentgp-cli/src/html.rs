@@ -29,12 +29,12 @@ code, pre { font: 0.85rem ui-monospace, monospace; background: #f6f6f6; } pre { 
 ";
 
 /// Text as HTML.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// Text as HTML, what is between backticks as code.
-fn prose(text: &str) -> String {
+pub fn prose(text: &str) -> String {
     let part = |(k, part): (usize, &str)| match k % 2 {
         0 => escape(part),
         _ => format!("<code>{}</code>", escape(part)),
@@ -120,7 +120,7 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
 }
 
 /// A whole page of a body.
-fn document(title: &str, body: &str) -> String {
+pub fn document(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

@@ -4,7 +4,7 @@
 //! the embedded DejaVu Sans and no font of the machine, so that both look alike everywhere.
 //!
 //! ```text
-//! data ──latent_map, relevance_bars, trace, panel, bands, scatter──▶ Figure ──save──▶ .svg, .png
+//! data ──latent_map, relevance_bars, trace, panel, bands, scatter, lines──▶ Figure ──save──▶ .svg, .png
 //!                                                                          └──svg──▶ HTML reports
 //! ```
 
@@ -17,6 +17,7 @@ mod classes;
 mod horizon;
 mod latent;
 mod legend;
+mod lines;
 mod marker;
 mod panel;
 mod relevance;
@@ -35,6 +36,7 @@ pub use background::Background;
 pub use bands::{Band, Bands, Observation, bands, bands_apart, bands_stacked};
 pub use horizon::{HorizonScores, horizons};
 pub use latent::{Coordinate, LatentMap, axis_title, latent_map};
+pub use lines::{Lines, lines};
 pub use panel::{Panel, panel};
 pub use relevance::{Relevance, relevance_bars};
 pub use scatter::{ObservedPredicted, scatter_observed_predicted};

@@ -366,6 +366,10 @@ impl<S: Shape> Kernel for Stationary<S> {
         grad.theta[0] += bar.iter().sum::<f64>();
     }
 
+    fn constant_diag(&self) -> bool {
+        true
+    }
+
     fn closed_form(&self) -> Option<ClosedForm> {
         let lengthscales = self.lengthscale.len();
         let place = |q: usize| 1 + if lengthscales == 1 { 0 } else { q };
