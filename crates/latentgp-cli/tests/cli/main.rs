@@ -7,4 +7,5 @@ mod formats;
 mod interrupted;
 mod program;
 mod regress;
+mod scores;
 mod spaces;
