@@ -164,7 +164,7 @@ impl LatentModel {
             Space::Other(t) => json!({
                 "bound": t.report.bound, "iterations": t.report.iterations,
                 "evaluations": t.report.evaluations, "converged": t.report.converged,
-                "stop_reason": t.report.stop_reason, "seconds": t.report.seconds,
+                "stop_reason": t.report.stop_reason.to_string(), "seconds": t.report.seconds,
                 "restarts": t.report.restarts, "trace": t.report.trace,
                 "certificate": null, "warning": null,
                 "kernel": t.report.kernel, "scale": t.report.scale.to_string(), "seed": t.report.seed,

@@ -68,7 +68,7 @@ pub fn gplvm(
             iterations: fitted.iterations,
             evaluations: fitted.evaluations,
             converged: fitted.converged,
-            stop_reason: fitted.stop_reason.to_string(),
+            stop_reason: fitted.stop_reason,
             seconds: began.elapsed().as_secs_f64(),
             restarts: fitted.runs,
             kernel: s.kernel.clone(),
@@ -93,9 +93,9 @@ pub fn ppca(y: &Mat, s: &LatentSettings) -> Result<TrainedSpace> {
     };
     let model = Ppca::fit(y, &options)?;
     let stop_reason = match (model.trace.is_empty(), model.converged) {
-        (true, _) => "closed form".to_string(),
-        (_, true) => StopReason::Value.to_string(),
-        (_, false) => StopReason::MaxIterations.to_string(),
+        (true, _) => StopReason::ClosedForm,
+        (_, true) => StopReason::Value,
+        (_, false) => StopReason::MaxIterations,
     };
     let bound = model.log_likelihood(y)?;
     Ok(TrainedSpace {
