@@ -180,16 +180,14 @@ pub fn regression(of: &TrainedRegression, title: &str, source: &str) -> Outcome<
         facts += &accuracy.unwrap_or_default();
     }
     let _ = writeln!(body, "<section class=\"facts\">{facts}</section>");
-    if of.classes.is_empty() {
-        for name in &of.targets {
-            let _ = writeln!(
-                body,
-                "<h2>{}</h2><figure>{}<figcaption>{}</figcaption></figure>",
-                escape(name),
-                regress::picture::draw(of, Some(name), "")?.svg(),
-                regress::picture::caption(of)
-            );
-        }
+    for name in &of.targets {
+        let _ = writeln!(
+            body,
+            "<h2>{}</h2><figure>{}<figcaption>{}</figcaption></figure>",
+            escape(name),
+            regress::picture::draw(of, Some(name), "")?.svg(),
+            regress::picture::caption(of)
+        );
     }
     if !report.trace.is_empty() {
         let trace = figure::trace(&report.trace)?;

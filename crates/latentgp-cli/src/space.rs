@@ -78,7 +78,10 @@ pub fn text(space: &Space) -> Outcome<String> {
         LatentSpace::Gplvm(_) => ("GPLVM", "log density"),
         LatentSpace::Ppca(..) => ("Probabilistic PCA", "log evidence"),
     };
-    let state = if report.converged && report.iterations > 0 { "converged" } else { &report.stop_reason };
+    let state = match report.converged && report.iterations > 0 {
+        true => "converged".to_string(),
+        false => report.stop_reason.to_string(),
+    };
     let mut lines = vec![
         format!("{title} of {} × {}{missing}", count(n, "row"), count(d, "column")),
         format!("  kernel        {}, {}", report.kernel, count(q, "latent dimension")),

@@ -52,7 +52,7 @@ pub mod optim;
 pub mod param;
 pub mod posterior;
 pub mod special;
-mod vmath;
+pub mod vmath;
 
 pub use error::{Error, Result};
 pub use mat::Mat;

@@ -8,4 +8,5 @@ mod interrupted;
 mod program;
 mod regress;
 mod reproduce;
+mod scores;
 mod spaces;

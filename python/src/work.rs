@@ -1,0 +1,110 @@
+//! Long work, without the interpreter's lock and with an ear for Ctrl-C.
+//!
+//! The work runs on a thread of its own; the thread that Python called from waits for it, looks for signals and
+//! calls the user's callback. A fit that is asked to stop ends with its current iteration and keeps its best state:
+//! the caller gets both the state and the exception, and raises the exception once the state is in its place.
+
+use crate::error::{Outcome, Raise};
+use latentgp::Result;
+use latentgp::model::{OnProgress, Progress};
+use pyo3::prelude::*;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::time::Duration;
+
+/// How often signals are looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What the working thread says.
+enum Message<T> {
+    /// An iteration is over; the thread goes on when this is answered.
+    Seen(Progress, SyncSender<()>),
+    /// The work is over.
+    Done(Result<T>),
+}
+
+/// Runs work that cannot be stopped in the middle; on Ctrl-C its result is left behind.
+pub fn run<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Outcome<T> {
+    let mut receiver = spawn(move |_| work());
+    loop {
+        match wait(py, &mut receiver)? {
+            Some(Message::Done(result)) => return Ok(result?),
+            _ => py.check_signals()?,
+        }
+    }
+}
+
+/// Runs a fit, which a true answer of the callback, an exception in it or a signal asks to stop.
+///
+/// Returns what the fit has become, and the exception to be raised after it is stored.
+pub fn fit<T: Send + 'static>(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&OnProgress<'_>) -> Result<T> + Send + 'static,
+) -> Outcome<(T, Option<PyErr>)> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (asked, watched) = (Arc::clone(&stop), callback.is_some());
+    let mut receiver = spawn(move |sender: &Sender<Message<T>>| {
+        work(&|progress| {
+            if watched && !asked.load(Ordering::Relaxed) {
+                let (answer, answered) = mpsc::sync_channel(1);
+                // Nobody listens any more once the caller is gone: then there is nobody to go on for.
+                if sender.send(Message::Seen(*progress, answer)).is_err() || answered.recv().is_err() {
+                    return ControlFlow::Break(());
+                }
+            }
+            if asked.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+    });
+    let mut raised = None;
+    loop {
+        match wait(py, &mut receiver)? {
+            Some(Message::Done(result)) => return Ok((result?, raised)),
+            Some(Message::Seen(progress, answer)) => {
+                let said = callback.map(|c| c.call1((progress.restart, progress.iteration, progress.bound)));
+                match said.map(|s| s.and_then(|s| s.is_truthy())) {
+                    Some(Ok(true)) => stop.store(true, Ordering::Relaxed),
+                    Some(Err(error)) => {
+                        raised.get_or_insert(error);
+                    }
+                    _ => {}
+                }
+                // The thread may have given up waiting, which its last message tells.
+                let _ = answer.send(());
+            }
+            None => {}
+        }
+        if let Err(error) = py.check_signals() {
+            raised.get_or_insert(error);
+        }
+        if raised.is_some() {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn spawn<T: Send + 'static>(
+    work: impl FnOnce(&Sender<Message<T>>) -> Result<T> + Send + 'static,
+) -> Receiver<Message<T>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let done = Message::Done(work(&sender));
+        // The caller is gone after Ctrl-C.
+        let _ = sender.send(done);
+    });
+    receiver
+}
+
+/// The next message, or nothing after a while.
+fn wait<T: Send>(py: Python<'_>, receiver: &mut Receiver<Message<T>>) -> Outcome<Option<Message<T>>> {
+    match py.detach(move || receiver.recv_timeout(LOOK)) {
+        Ok(message) => Ok(Some(message)),
+        Err(RecvTimeoutError::Timeout) => Ok(None),
+        Err(RecvTimeoutError::Disconnected) => Err(Raise::fault("the work ended without a result")),
+    }
+}

@@ -1,0 +1,97 @@
+"""Long fits: progress, callbacks, Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import latentgp as lg
+
+
+@pytest.fixture(scope="module")
+def many():
+    return np.random.default_rng(0).normal(size=(400, 10))
+
+
+def test_a_callback_sees_every_iteration_and_stops(table):
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        return progress.iteration >= 7
+
+    model = lg.BayesianGPLVM(random_state=0, callback=stop).fit(table)
+    assert [p.iteration for p in seen] == list(range(1, 8))
+    assert model.n_iter_ == 7 and not model.converged_
+    assert seen[-1].bound == pytest.approx(model.lower_bound_)
+    assert model.trace_.shape == (7,)
+
+
+def test_what_a_callback_raises_comes_after_the_state_is_kept(table):
+    def fail(progress):
+        if progress.iteration == 3:
+            raise RuntimeError("enough")
+
+    model = lg.GPLVM(random_state=0, callback=fail)
+    with pytest.raises(RuntimeError, match="enough"):
+        model.fit(table)
+    assert model.n_iter_ == 3 and model.transform(table).shape == (40, 2)
+
+
+def test_verbose_tells(table, capsys):
+    lg.GPLVM(random_state=0, max_iter=3, verbose=2).fit(table)
+    said = capsys.readouterr().out
+    assert "[GPLVM] run 1, iteration 1:" in said and "iterations in" in said
+
+
+def test_other_threads_run_during_a_fit(many):
+    ticks = []
+    done = threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.005)
+
+    other = threading.Thread(target=tick)
+    other.start()
+    lg.BayesianGPLVM(n_components=3, n_inducing=30, max_iter=10, random_state=0).fit(many)
+    done.set()
+    other.join()
+    assert len(ticks) > 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
+@pytest.mark.parametrize(
+    "estimator, data",
+    [
+        ("lg.BayesianGPLVM(n_components=4, n_inducing=60, max_iter=100000, random_state=0)", "Y"),
+        ("lg.GPRegressor(kernel='matern32', max_iter=100000)", "Y, Y[:, 0]"),
+        ("lg.SparseGPRegressor(n_inducing=150, max_iter=100000, random_state=0)", "Y, Y[:, 0]"),
+    ],
+)
+def test_ctrl_c_keeps_the_best_state(estimator, data):
+    program = textwrap.dedent(f"""
+        import numpy as np
+        import latentgp as lg
+        Y = np.random.default_rng(0).normal(size=(700, 10))
+        seen = []
+        model = {estimator}
+        model.set_params(callback=lambda p: (seen.append(p.iteration), print(p.iteration, flush=True))[1])
+        try:
+            model.fit({data})
+        except KeyboardInterrupt:
+            print("stopped", model.n_iter_, model.stop_reason_, flush=True)
+            assert not model.converged_ and np.isfinite(model.trace_).all()
+    """)
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline().strip() == "1"
+    os.kill(run.pid, signal.SIGINT)
+    rest, _ = run.communicate(timeout=60)
+    assert run.returncode == 0 and "stopped" in rest, rest
