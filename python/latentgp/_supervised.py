@@ -168,23 +168,12 @@ class Regressor(RegressorMixin, InputEstimator):
             raise ValueError("At most one of return_std or return_cov can be requested.")
         rows = self._inputs(X)
         std = input_std(X_std, rows)
-        if self._gaps:
-            rows, std = self._without_gaps(rows, std)
-        if return_cov and std is not None:
+        if return_cov and (std is not None or np.isnan(rows).any()):
             raise ValueError("return_cov is that of certain inputs, of which none is missing: leave X_std out")
         mean, var = self._model.predict(rows, None if std is None else std**2)
         if return_cov:
             return self._shaped(mean), self._covariance(rows)
         return (self._shaped(mean), self._shaped(np.sqrt(var))) if return_std else self._shaped(mean)
-
-    def _without_gaps(self, rows, std):
-        """A missing input is one of which only the column is known: its mean and standard deviation."""
-        gaps = np.isnan(rows)
-        if not gaps.any():
-            return rows, std
-        mean, scale = self._model.input_scaling
-        std = np.zeros_like(rows) if std is None else std
-        return np.where(gaps, mean, rows), np.where(gaps, scale, std)
 
     def _covariance(self, rows: np.ndarray) -> np.ndarray:
         every = [self._model.covariance(rows, output) for output in range(self.n_targets_)]

@@ -1,10 +1,9 @@
 //! Kernels: expressions, sums and products of them.
 
-use crate::convert::{Array, to_array, to_mat};
+use crate::convert::{Array, Given, to_array, to_mat};
 use crate::error::{Outcome, Raise};
 use latentgp::Mat;
 use latentgp::kernel::{self, Product, Select, Sum};
-use numpy::PyArray2;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -62,12 +61,7 @@ impl Kernel {
     }
 
     /// k(x, z), N×M.
-    fn cross<'py>(
-        &self,
-        py: Python<'py>,
-        x: Array<'py>,
-        z: Array<'py>,
-    ) -> Outcome<Bound<'py, PyArray2<f64>>> {
+    fn cross<'py>(&self, py: Python<'py>, x: Array<'py>, z: Array<'py>) -> Outcome<Given<'py>> {
         let (x, z) = (to_mat(&x)?, to_mat(&z)?);
         kernel::check_dim(&*self.0, x.cols())?;
         kernel::check_dim(&*self.0, z.cols())?;

@@ -1,17 +1,16 @@
 //! A fitted latent space: Bayesian GPLVM, GPLVM or PPCA.
 
-use crate::convert::{Array, Moments, moments, to_array, to_dict, to_mat};
+use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat};
 use crate::error::Outcome;
 use crate::kernel::Kernel;
 use crate::settings::LatentSettings;
-use crate::training::{BayesianGplvmJob, GplvmJob, ppca};
+use crate::training::{BayesianGplvmJob, GplvmJob, PpcaJob};
 use crate::work;
 use latentgp::expectation::Gaussians;
 use latentgp::file::{Store, Trained, TrainedSpace};
 use latentgp::model::{LatentSpace, Model};
 use latentgp::posterior::{Posterior, Prediction};
 use latentgp::{Mat, Result};
-use numpy::PyArray2;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
@@ -21,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 type Fitted = (LatentModel, Option<PyErr>);
 
 /// Positions, and how well each row is explained.
-type Placed<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, Vec<f64>);
+type Placed<'py> = (Given<'py>, Given<'py>, Vec<f64>);
 
 /// A fitted latent space.
 #[pyclass(frozen, module = "latentgp._native")]
@@ -94,9 +93,14 @@ impl LatentModel {
 
     /// Fits a probabilistic PCA.
     #[staticmethod]
-    fn fit_ppca(py: Python<'_>, y: Array<'_>, settings: LatentSettings) -> Outcome<Fitted> {
-        let y = to_mat(&y)?;
-        Ok((LatentModel::space(work::run(py, move || ppca(&y, &settings))?), None))
+    fn fit_ppca(
+        py: Python<'_>,
+        y: Array<'_>,
+        settings: LatentSettings,
+        callback: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<Fitted> {
+        let (trained, raised) = work::fit(py, callback, PpcaJob::new(to_mat(&y)?, settings)?)?;
+        Ok((LatentModel::space(trained), raised))
     }
 
     /// `bayesian-gplvm`, `gplvm` or `ppca`.
@@ -143,7 +147,7 @@ impl LatentModel {
 
     /// The inducing inputs, of a Bayesian GPLVM.
     #[getter]
-    fn inducing<'py>(&self, py: Python<'py>) -> Outcome<Option<Bound<'py, PyArray2<f64>>>> {
+    fn inducing<'py>(&self, py: Python<'py>) -> Outcome<Option<Given<'py>>> {
         match &*self.0 {
             Space::Bayesian(t, _) => Ok(Some(to_array(py, t.model.z.value.clone())?)),
             Space::Other(_) => Ok(None),
@@ -152,7 +156,7 @@ impl LatentModel {
 
     /// The loadings, D×Q in the units of the data, and the mean, of a PPCA.
     #[getter]
-    fn loadings<'py>(&self, py: Python<'py>) -> Outcome<Option<(Bound<'py, PyArray2<f64>>, Vec<f64>)>> {
+    fn loadings<'py>(&self, py: Python<'py>) -> Outcome<Option<(Given<'py>, Vec<f64>)>> {
         let Space::Other(trained) = &*self.0 else { return Ok(None) };
         let LatentSpace::Ppca(m, _) = &trained.model else { return Ok(None) };
         let w = Mat::from_fn(m.w.rows(), m.w.cols(), |i, k| m.w[(i, k)] * m.scaling.scale[i]);
@@ -175,7 +179,7 @@ impl LatentModel {
             Space::Other(t) => json!({
                 "bound": t.report.bound, "iterations": t.report.iterations,
                 "evaluations": t.report.evaluations, "converged": t.report.converged,
-                "stop_reason": t.report.stop_reason, "seconds": t.report.seconds,
+                "stop_reason": t.report.stop_reason.to_string(), "seconds": t.report.seconds,
                 "restarts": t.report.restarts, "trace": t.report.trace,
                 "certificate": null, "warning": null,
                 "kernel": t.report.kernel, "scale": t.report.scale.to_string(), "seed": t.report.seed,

@@ -1,6 +1,6 @@
 //! A fitted GP-NARX.
 
-use crate::convert::{Array, Moments, moments, to_array, to_dict, to_mat};
+use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat};
 use crate::error::Outcome;
 use crate::kernel::Kernel;
 use crate::settings::{NarxSettings, SimulationSettings};
@@ -8,13 +8,12 @@ use crate::training::NarxJob;
 use crate::work;
 use latentgp::file::{Store, TrainedNarx};
 use latentgp::model::narx::Forecast;
-use numpy::PyArray2;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
 use std::sync::Arc;
 
-type Drawn<'py> = (Moments<'py>, Vec<Bound<'py, PyArray2<f64>>>);
+type Drawn<'py> = (Moments<'py>, Vec<Given<'py>>);
 
 /// A fitted GP-NARX.
 #[pyclass(frozen, module = "latentgp._native")]
@@ -76,10 +75,7 @@ impl NarxModel {
 
     /// The series and the exogenous inputs that the model was trained on.
     #[getter]
-    fn data<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> Outcome<(Bound<'py, PyArray2<f64>>, Option<Bound<'py, PyArray2<f64>>>)> {
+    fn data<'py>(&self, py: Python<'py>) -> Outcome<(Given<'py>, Option<Given<'py>>)> {
         let inputs = self.0.exogenous.as_ref().map(|u| to_array(py, u.clone())).transpose()?;
         Ok((to_array(py, self.0.series.clone())?, inputs))
     }

@@ -1,6 +1,6 @@
 //! A fitted regression of any kind.
 
-use crate::convert::{Array, Moments, moments, to_array, to_dict, to_mat};
+use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat};
 use crate::error::Outcome;
 use crate::kernel::Kernel;
 use crate::settings::RegressionSettings;
@@ -10,7 +10,6 @@ use latentgp::file::{Store, TrainedRegression};
 use latentgp::model::{Answers, Regressor};
 use latentgp::posterior::Posterior;
 use latentgp::{Mat, Result};
-use numpy::PyArray2;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
@@ -121,15 +120,6 @@ impl RegressionModel {
         })
     }
 
-    /// Means and standard deviations of the inputs that the model was trained on, where it takes missing ones.
-    #[getter]
-    fn input_scaling(&self) -> Option<(Vec<f64>, Vec<f64>)> {
-        match &self.0.trained.model {
-            Regressor::Sparse(m) => m.inputs.as_ref().map(|s| (s.mean.clone(), s.scale.clone())),
-            _ => None,
-        }
-    }
-
     /// How the fit went.
     fn report<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let r = &self.0.trained.report;
@@ -155,12 +145,7 @@ impl RegressionModel {
     }
 
     /// The covariance of observations of one output at all inputs.
-    fn covariance<'py>(
-        &self,
-        py: Python<'py>,
-        x: Array<'py>,
-        output: usize,
-    ) -> Outcome<Bound<'py, PyArray2<f64>>> {
+    fn covariance<'py>(&self, py: Python<'py>, x: Array<'py>, output: usize) -> Outcome<Given<'py>> {
         let (x, ready) = (to_mat(&x)?, Arc::clone(&self.0));
         let cov = work::run(py, move || ready.trained.model.joint_covariance(&x, output))?;
         to_array(py, cov)
@@ -173,7 +158,7 @@ impl RegressionModel {
         x: Array<'py>,
         count: usize,
         seed: u64,
-    ) -> Outcome<Vec<Bound<'py, PyArray2<f64>>>> {
+    ) -> Outcome<Vec<Given<'py>>> {
         let (x, ready) = (to_mat(&x)?, Arc::clone(&self.0));
         let drawn = work::run(py, move || ready.posterior()?.sample(&x, count, seed))?;
         drawn.into_iter().map(|d| to_array(py, d)).collect()

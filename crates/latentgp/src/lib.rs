@@ -47,11 +47,12 @@ pub mod mean;
 pub mod metrics;
 pub mod model;
 pub mod nearest;
+pub mod numpy;
 pub mod optim;
 pub mod param;
 pub mod posterior;
 pub mod special;
-mod vmath;
+pub mod vmath;
 
 pub use error::{Error, Result};
 pub use mat::Mat;

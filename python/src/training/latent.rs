@@ -110,7 +110,7 @@ impl GplvmJob {
                 iterations: fitted.iterations,
                 evaluations: fitted.evaluations,
                 converged: fitted.converged,
-                stop_reason: fitted.stop_reason.to_string(),
+                stop_reason: fitted.stop_reason,
                 seconds: self.began.elapsed().as_secs_f64(),
                 restarts: fitted.runs,
                 kernel: s.kernel.clone(),
@@ -140,37 +140,65 @@ impl Job for GplvmJob {
 }
 
 /// A probabilistic PCA of Y.
-pub fn ppca(y: &Mat, s: &LatentSettings) -> Result<TrainedSpace> {
-    let began = Instant::now();
-    let options = PpcaOptions {
-        latent_dim: s.latent_dim,
-        scale: scale(&s.scale)?,
-        max_iterations: s.max_iter,
-        ..PpcaOptions::default()
-    };
-    let model = Ppca::fit(y, &options)?;
-    let stop_reason = match (model.trace.is_empty(), model.converged) {
-        (true, _) => "closed form".to_string(),
-        (_, true) => StopReason::Value.to_string(),
-        (_, false) => StopReason::MaxIterations.to_string(),
-    };
-    let bound = model.log_likelihood(y)?;
-    Ok(TrainedSpace {
-        report: LatentReport {
-            bound,
-            iterations: model.trace.len(),
-            evaluations: model.trace.len(),
-            converged: model.converged,
-            stop_reason,
-            seconds: began.elapsed().as_secs_f64(),
-            restarts: vec![Some(bound)],
-            kernel: s.kernel.clone(),
-            scale: options.scale,
-            seed: s.seed,
-            trace: model.trace.clone(),
-        },
-        model: LatentSpace::Ppca(Box::new(model), y.clone()),
-        columns: s.columns.clone(),
-        labels: None,
-    })
+pub struct PpcaJob {
+    y: Mat,
+    settings: LatentSettings,
+    options: PpcaOptions,
+    began: Instant,
+}
+
+impl PpcaJob {
+    pub fn new(y: Mat, settings: LatentSettings) -> Result<Self> {
+        let options = PpcaOptions {
+            latent_dim: settings.latent_dim,
+            scale: scale(&settings.scale)?,
+            max_iterations: settings.max_iter,
+            ..PpcaOptions::default()
+        };
+        Ok(PpcaJob { y, settings, options, began: Instant::now() })
+    }
+
+    fn trained(&self, model: Ppca, asked: bool) -> Result<TrainedSpace> {
+        let stop_reason = match (model.trace.is_empty(), model.converged) {
+            (true, _) => StopReason::ClosedForm,
+            (_, true) => StopReason::Value,
+            (_, false) if asked => StopReason::Asked,
+            (_, false) => StopReason::MaxIterations,
+        };
+        let bound = model.log_likelihood(&self.y)?;
+        Ok(TrainedSpace {
+            report: LatentReport {
+                bound,
+                iterations: model.trace.len(),
+                evaluations: model.trace.len(),
+                converged: model.converged,
+                stop_reason,
+                seconds: self.began.elapsed().as_secs_f64(),
+                restarts: vec![Some(bound)],
+                kernel: self.settings.kernel.clone(),
+                scale: self.options.scale,
+                seed: self.settings.seed,
+                trace: model.trace.clone(),
+            },
+            model: LatentSpace::Ppca(Box::new(model), self.y.clone()),
+            columns: self.settings.columns.clone(),
+            labels: None,
+        })
+    }
+}
+
+impl Job for PpcaJob {
+    type Trained = TrainedSpace;
+
+    fn fit(&self, watch: &OnProgress<'_>) -> Result<TrainedSpace> {
+        let model = Ppca::fit_watched(&self.y, &self.options, watch)?;
+        let asked = model.trace.len() < self.options.max_iterations;
+        self.trained(model, asked)
+    }
+
+    /// EM has no parameters to be put back: it goes as far again.
+    fn at(&self, seen: &Seen) -> Result<TrainedSpace> {
+        let options = PpcaOptions { max_iterations: seen.progress.iteration, ..self.options.clone() };
+        self.trained(Ppca::fit(&self.y, &options)?, true)
+    }
 }

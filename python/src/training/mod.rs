@@ -4,7 +4,7 @@ mod latent;
 mod narx;
 mod regression;
 
-pub use latent::{BayesianGplvmJob, GplvmJob, ppca};
+pub use latent::{BayesianGplvmJob, GplvmJob, PpcaJob};
 pub use narx::NarxJob;
 pub use regression::RegressionJob;
 

@@ -70,7 +70,7 @@ impl Observations {
                 Observations::One { y: each(y, times), likelihood: likelihood.clone() }
             }
             Observations::Classes { labels, likelihood } => {
-                Observations::Classes { labels: each(labels, times), likelihood: likelihood.clone() }
+                Observations::Classes { labels: each(labels, times), likelihood: *likelihood }
             }
         }
     }

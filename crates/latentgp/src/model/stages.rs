@@ -29,8 +29,7 @@ impl<'a> Stages<'a> {
         held: bool,
         noisy: bool,
     ) -> Result<()> {
-        let asked = self.last.is_some_and(|r| r.stop_reason == StopReason::Asked);
-        if asked || limit == 0 {
+        if self.asked() || limit == 0 {
             return Ok(());
         }
         let (before, restart, watch, trace) = (self.iterations, self.restart, self.watch, &mut self.trace);
@@ -48,6 +47,11 @@ impl<'a> Stages<'a> {
         self.evaluations += report.evaluations;
         self.last = Some(report);
         Ok(())
+    }
+
+    /// Whether the last stage was asked to stop.
+    pub(super) fn asked(&self) -> bool {
+        self.last.is_some_and(|r| r.stop_reason == StopReason::Asked)
     }
 
     /// The model as the stages left it.

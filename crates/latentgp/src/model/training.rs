@@ -7,6 +7,7 @@
 //!
 //! Restarts shift the start of μ and the choice of Z; they run in parallel, and the best bound is kept.
 
+use super::noise::noise_param;
 use super::run::{hold, release};
 use super::{BayesianGplvm, Certificate, Jitter, Model, Outputs, Run, Stage, pca};
 use crate::data::{Scale, Scaling};
@@ -15,16 +16,13 @@ use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::optim::StopReason;
-use crate::param::{self, Parameterized, Transform};
+use crate::param::{self, Parameterized};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// σ² stays above this part of the variance of the scaled data.
-const NOISE_FLOOR: f64 = 1e-6;
 
 /// How a Bayesian GPLVM is made and fitted.
 #[derive(Clone)]
@@ -193,16 +191,17 @@ impl Training {
         let z = spread_out(&mean, self.inducing.min(y.rows()), &mut rng);
         let q = Gaussians::new(mean, Mat::filled(y.rows(), self.latent_dim, self.variance))?;
         let outputs = Outputs::new(scaled);
-        let size = match variance_of(&outputs) {
-            size if size > 0.0 => size,
-            _ => 1.0,
-        };
-        let noise = (self.noise * size).max(2.0 * NOISE_FLOOR * size);
-        let mut model =
-            BayesianGplvm::new(outputs, scaling, kernel.boxed(), self.expectation.clone(), q, z, noise)?;
-        model.jitter = self.jitter;
-        // Data without noise would drive σ² to 0, where rounding decides what the bound is.
-        model.noise.transform = Transform::Above { lo: NOISE_FLOOR * size };
+        let noise = noise_param(self.noise, &outputs);
+        let mut model = BayesianGplvm::new(
+            outputs,
+            scaling,
+            kernel.boxed(),
+            self.expectation.clone(),
+            q,
+            z,
+            noise.get(),
+        )?;
+        (model.jitter, model.noise) = (self.jitter, noise);
         Ok(model)
     }
 
@@ -271,12 +270,6 @@ impl Training {
         };
         Ok((fit, run))
     }
-}
-
-/// The mean square of the observed cells.
-pub(super) fn variance_of(outputs: &Outputs) -> f64 {
-    let cells: usize = outputs.observed().iter().sum();
-    outputs.groups.iter().map(|g| g.yy).sum::<f64>() / cells.max(1) as f64
 }
 
 /// Principal components, each scaled to unit variance; restarts after the first are shaken.

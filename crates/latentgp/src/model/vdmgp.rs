@@ -166,8 +166,9 @@ impl Vdmgp {
         }
         let kzz = Cholesky::with_jitter(&kzz, "Kzz")?;
         let latent = self.latent();
-        if !(latent.mean.is_finite() && latent.var.is_finite()) {
-            return Err(Error::not_finite("a projected input"));
+        let finite = |i: &usize| latent.mean.row(*i).iter().chain(latent.var.row(*i)).all(|v| v.is_finite());
+        if let Some(row) = (0..latent.n()).find(|i| !finite(i)) {
+            return Err(Error::not_finite(format!("the projection of row {} of the inputs", row + 1)));
         }
         let psi = self.expectation.psi_whitened(&*self.kernel, &latent, z, &kzz)?;
         let p = blocks::mul_tn(&psi.psi1, &self.data.y);

@@ -9,6 +9,7 @@
 //!
 //! Restarts, which run in parallel, draw other weights; the best bound is kept.
 
+use super::noise::noise_param_of;
 use super::restarts::{Fitted, best_of};
 use super::run::{hold, release};
 use super::stages::{Stages, spread_along_dominant};
@@ -121,7 +122,9 @@ impl VdmgpTraining {
                 let done = stages.stage(&mut model, self.hold, true, noisy);
                 release(&mut model, &held);
                 done?;
-                model.z.value = spread_along_dominant(&model.latent().mean, model.z.value.rows());
+                if !stages.asked() {
+                    model.z.value = spread_along_dominant(&model.latent().mean, model.z.value.rows());
+                }
             }
             stages.stage(&mut model, self.max_iterations, false, noisy)?;
             stages.done(model)
@@ -163,10 +166,10 @@ impl VdmgpTraining {
         let weights = Gaussians::new(mean, Mat::filled(k, d, self.variance))?;
         let mut kernel = kernel.boxed();
         fix_redundant_lengthscales(&mut *kernel);
-        let noise = self.noise * data.variance();
+        let noise = noise_param_of(self.noise, data.variance());
         let (expectation, prior) = (self.expectation.clone(), self.prior.clone());
-        let mut model = Vdmgp::new(data.clone(), kernel, expectation, prior, weights, z, noise)?;
-        model.jitter = self.jitter;
+        let mut model = Vdmgp::new(data.clone(), kernel, expectation, prior, weights, z, noise.get())?;
+        (model.jitter, model.noise) = (self.jitter, noise);
         Ok(model)
     }
 }
@@ -186,8 +189,8 @@ fn scaled_variances(std: &Mat, data: &Supervised) -> Result<Mat> {
 mod tests {
     use super::*;
     use crate::data::sinc;
-    use crate::kernel::{Matern32, Rbf};
-    use crate::model::Model;
+    use crate::kernel::{Constant, Linear, Matern32, Rbf};
+    use crate::model::{Model, NOISE_FLOOR};
     use crate::optim::StopReason;
     use crate::param::Parameterized;
     use std::ops::ControlFlow;
@@ -226,6 +229,8 @@ mod tests {
             assert_eq!(fit.trace.len(), last);
             let noise_is_free = fit.model.params().iter().any(|(name, p)| name == "noise" && !p.fixed);
             assert!(noise_is_free);
+            // What is kept is what was reached.
+            assert!((fit.evidence - fit.trace[last - 1]).abs() < 1e-9 * fit.evidence.abs());
         }
     }
 
@@ -242,6 +247,25 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_that_explains_nothing_leaves_the_noise_at_the_variance() {
+        let sinc::Sinc { x, y } = sinc::simulate(40, 0);
+        let fit = quick().fit(&x, &y, &Constant::new(), QUIET).unwrap();
+        // Standardised targets: all of their variance is noise, and the evidence is that of white noise.
+        assert!((fit.model.noise.get() - 1.0).abs() < 0.1, "{}", fit.model.noise.get());
+        let white = -0.5 * 40.0 * (std::f64::consts::TAU.ln() + 1.0) + fit.model.constant();
+        assert!(fit.evidence <= white + 1.0, "{} against {white}", fit.evidence);
+    }
+
+    #[test]
+    fn noise_stops_at_its_floor() {
+        let x = Mat::from_fn(20, 1, |i, _| 0.1 * i as f64);
+        let y = x.map(|v| 3.0 * v);
+        let how = VdmgpTraining { hold: 20, max_iterations: 300, latent_dim: 1, inducing: 5, ..quick() };
+        let fit = how.fit(&x, &y, &Linear::new(1), QUIET).unwrap();
+        assert!(fit.model.noise.get() > NOISE_FLOOR && fit.evidence.is_finite());
+    }
+
+    #[test]
     fn bad_input_is_a_model_or_an_error() {
         let sinc::Sinc { x, y } = sinc::simulate(20, 0);
         let how = VdmgpTraining { inducing: 30, ..quick() };
@@ -253,7 +277,7 @@ mod tests {
             let shares: f64 = fit.model.relevance().unwrap().inputs.iter().map(|i| i.share).sum();
             assert!(shares == 0.0 || (shares - 1.0).abs() < 1e-9, "{shares}");
         };
-        // Without noise in the targets, σ² falls until rounding stops it.
+        // Without noise in the targets, σ² falls to its floor.
         finite_after(&long, &x, &Mat::filled(20, 1, 3.0));
         finite_after(&long, &x, &x.select_cols(&[4]));
         let finite = |x: &Mat, y: &Mat| finite_after(&how, x, y);
@@ -262,7 +286,7 @@ mod tests {
         finite(&Mat::filled(20, 5, 1.0), &y);
         finite(&Mat::from_fn(20, 5, |i, _| (i / 10) as f64), &y);
         finite(&x.slice_rows(0, 1), &y.slice_rows(0, 1));
-        finite(&x.map(|v| v * 1e200), &y.map(|v| v * 1e-200));
+        finite(&x.map(|v| v * 1e150), &y.map(|v| v * 1e-150));
         finite(&x, &Mat::from_fn(20, 3, |i, j| (i * j) as f64));
         let fails = |how: VdmgpTraining, x: &Mat| how.fit(x, &y, &Rbf::new(2), QUIET).is_err();
         assert!(fails(how.clone(), &x.map(|v| v / 0.0)));

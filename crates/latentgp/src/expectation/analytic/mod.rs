@@ -389,7 +389,7 @@ impl Expectation for Analytic {
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
         let plan = Plan::new(kernel, q, z)?;
         let all: Vec<&Factor> = plan.correlated().collect();
-        let single = all.len() == 1 && all[0].term.powers.is_empty();
+        let single = all.len() == 1 && all[0].term.powers.is_empty() && all[0].is_gaussian();
         if !single || q.n() == 0 {
             let mut psi = self.psi(kernel, q, z)?;
             psi.psi2 = l.whiten(&psi.psi2);

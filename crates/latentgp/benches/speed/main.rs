@@ -1,0 +1,34 @@
+//! How fast the library is, and how near to what the machine can do.
+//!
+//! ```text
+//! cargo bench -p latentgp                                   all suites, one thread and two
+//! cargo bench -p latentgp -- bound/rbf --seconds 3          those whose name contains the words given
+//! cargo bench -p latentgp -- exact --threads 1 --json out.json
+//! ```
+//!
+//! A line has the best time of many, the operations that the mathematics asks for, and the time that they would take
+//! at the peak rates of this machine, measured in the same run: that of the matrix product and that of the vectorised
+//! functions which the library uses. The fraction is the second time over the first.
+
+mod bound;
+mod exact;
+mod fit;
+mod kernels;
+mod limit;
+mod predict;
+mod psi;
+mod sizes;
+mod timing;
+
+use timing::Bench;
+
+fn main() {
+    let mut bench = Bench::from_args();
+    kernels::run(&mut bench);
+    psi::run(&mut bench);
+    bound::run(&mut bench);
+    exact::run(&mut bench);
+    predict::run(&mut bench);
+    fit::run(&mut bench);
+    bench.finish();
+}
