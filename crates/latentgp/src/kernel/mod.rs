@@ -29,6 +29,7 @@ mod product;
 mod select;
 mod settings;
 mod spectral_mixture;
+mod star;
 mod stationary;
 mod sum;
 mod syntax;
@@ -49,6 +50,7 @@ pub use polynomial::Polynomial;
 pub use product::Product;
 pub use select::Select;
 pub use spectral_mixture::SpectralMixture;
+pub use star::{Arm, Star, StarGrad, StarKernel};
 pub use stationary::{Matern12, Matern32, Matern52, RationalQuadratic, Rbf, Shape, Stationary, shape};
 pub use sum::Sum;
 pub use white::White;
@@ -186,6 +188,11 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
         }
     }
 
+    /// The kernel as one that is cheap at [`Star`]s; `None` where it is not.
+    fn star(&self) -> Option<&dyn StarKernel> {
+        None
+    }
+
     /// The kernel as a sum of products for which Ψ is known exactly; `None` where it is not.
     fn closed_form(&self) -> Option<ClosedForm> {
         None
@@ -286,6 +293,9 @@ impl Kernel for Box<dyn Kernel> {
     }
     fn diag_adjoint(&self, x: &Mat, bar: &[f64], grad: KernelGrad<'_>) {
         (**self).diag_adjoint(x, bar, grad);
+    }
+    fn star(&self) -> Option<&dyn StarKernel> {
+        (**self).star()
     }
     fn closed_form(&self) -> Option<ClosedForm> {
         (**self).closed_form()
