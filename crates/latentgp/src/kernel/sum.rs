@@ -1,6 +1,6 @@
 //! k = Σ_i k_i.
 
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Structure};
+use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Star, StarGrad, StarKernel, Structure};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized};
 
@@ -149,6 +149,10 @@ impl Kernel for Sum {
         }
     }
 
+    fn star(&self) -> Option<&dyn StarKernel> {
+        self.parts.iter().all(|k| k.star().is_some()).then_some(self)
+    }
+
     fn closed_form(&self) -> Option<ClosedForm> {
         let at = offsets(&self.parts);
         let mut all = ClosedForm::default();
@@ -167,6 +171,24 @@ impl Kernel for Sum {
 
     fn relevance(&self) -> Option<Vec<f64>> {
         relevance(&self.parts)
+    }
+}
+
+impl StarKernel for Sum {
+    fn star_cross(&self, at: &Star<'_>, z: &Mat, out: &mut Mat) {
+        add_blocks(&self.parts, out, |k, out| match k.star() {
+            Some(k) => k.star_cross(at, z, out),
+            None => unreachable!("a sum has stars where all of its parts have them"),
+        });
+    }
+
+    fn star_cross_adjoint(&self, at: &Star<'_>, z: &Mat, bar: &Mat, grad: StarGrad<'_>) {
+        let offsets = offsets(&self.parts);
+        for (i, k) in self.parts.iter().filter_map(|k| k.star()).enumerate() {
+            let theta = &mut grad.theta[offsets[i]..offsets[i + 1]];
+            let own = StarGrad { theta, z: grad.z, mean: grad.mean, var: grad.var };
+            k.star_cross_adjoint(at, z, bar, own);
+        }
     }
 }
 
