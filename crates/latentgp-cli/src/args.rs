@@ -6,6 +6,7 @@ use crate::command::{
 use crate::fit;
 use crate::forecast;
 use crate::regress;
+use crate::reproduce;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use latentgp::data::nearest;
@@ -31,7 +32,8 @@ Examples:
   latentgp transform oil.lgp new.csv --out latent.csv  where new rows lie
   latentgp regress house.csv --target price --folds 5 --out house.lgp
   latentgp predict house.lgp new.csv                   means and variances of the price
-  latentgp forecast sales.csv --horizon 24 --plot sales.svg",
+  latentgp forecast sales.csv --horizon 24 --plot sales.svg
+  latentgp reproduce --quick                           the papers' tables, ours beside theirs",
     after_help = "\
 DATA is a file: CSV or TSV (header and delimiter are detected), .npy, .npz:KEY, .mat:KEY (MAT v5),
 .parquet, or - for CSV on standard input. Empty cells, NA and NaN are missing values.
@@ -113,6 +115,8 @@ pub enum Command {
     Plot(plot::Args),
     /// Write one self-contained HTML page about a model
     Report(report::Args),
+    /// Make the tables and figures of the papers anew, ours beside theirs
+    Reproduce(reproduce::Args),
     /// Show what is in a model file
     Inspect(inspect::Args),
     /// Print the completions of a shell

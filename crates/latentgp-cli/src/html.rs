@@ -29,12 +29,12 @@ code, pre { font: 0.85rem ui-monospace, monospace; background: #f6f6f6; } pre { 
 ";
 
 /// Text as HTML.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// Text as HTML, what is between backticks as code.
-fn prose(text: &str) -> String {
+pub fn prose(text: &str) -> String {
     let part = |(k, part): (usize, &str)| match k % 2 {
         0 => escape(part),
         _ => format!("<code>{}</code>", escape(part)),
@@ -120,7 +120,7 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
 }
 
 /// A whole page of a body.
-fn document(title: &str, body: &str) -> String {
+pub fn document(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -180,16 +180,14 @@ pub fn regression(of: &TrainedRegression, title: &str, source: &str) -> Outcome<
         facts += &accuracy.unwrap_or_default();
     }
     let _ = writeln!(body, "<section class=\"facts\">{facts}</section>");
-    if of.classes.is_empty() {
-        for name in &of.targets {
-            let _ = writeln!(
-                body,
-                "<h2>{}</h2><figure>{}<figcaption>{}</figcaption></figure>",
-                escape(name),
-                regress::picture::draw(of, Some(name), "")?.svg(),
-                regress::picture::caption(of)
-            );
-        }
+    for name in &of.targets {
+        let _ = writeln!(
+            body,
+            "<h2>{}</h2><figure>{}<figcaption>{}</figcaption></figure>",
+            escape(name),
+            regress::picture::draw(of, Some(name), "")?.svg(),
+            regress::picture::caption(of)
+        );
     }
     if !report.trace.is_empty() {
         let trace = figure::trace(&report.trace)?;

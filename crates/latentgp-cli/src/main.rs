@@ -12,6 +12,7 @@ mod interrupt;
 mod out;
 mod picture;
 mod regress;
+mod reproduce;
 mod space;
 mod summary;
 mod trained;

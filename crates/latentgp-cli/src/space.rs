@@ -2,12 +2,12 @@
 
 use crate::failure::Outcome;
 use crate::figure::{self, Coordinate, Figure, LatentMap, Relevance};
-use crate::summary::{bar, count, short};
+use crate::summary::{NOISELESS, bar, count, short};
 use crate::trained::accuracy;
 use latentgp::expectation::Gaussians;
 use latentgp::file::TrainedSpace;
 use latentgp::metrics::Accuracy;
-use latentgp::model::LatentSpace;
+use latentgp::model::{LatentSpace, noise_at_floor};
 use serde_json::{Value, json};
 
 /// A latent space, ready to be shown.
@@ -66,6 +66,12 @@ impl Space {
     }
 }
 
+/// One sentence for each thing that deserves a warning.
+pub fn warnings(space: &Space) -> Vec<&'static str> {
+    let floor = matches!(&space.trained.model, LatentSpace::Gplvm(m) if noise_at_floor(&m.noise));
+    if floor { vec![NOISELESS] } else { Vec::new() }
+}
+
 /// In plain words.
 pub fn text(space: &Space) -> Outcome<String> {
     let (trained, report) = (&space.trained, &space.trained.report);
@@ -78,7 +84,10 @@ pub fn text(space: &Space) -> Outcome<String> {
         LatentSpace::Gplvm(_) => ("GPLVM", "log density"),
         LatentSpace::Ppca(..) => ("Probabilistic PCA", "log evidence"),
     };
-    let state = if report.converged && report.iterations > 0 { "converged" } else { &report.stop_reason };
+    let state = match report.converged && report.iterations > 0 {
+        true => "converged".to_string(),
+        false => report.stop_reason.to_string(),
+    };
     let mut lines = vec![
         format!("{title} of {} × {}{missing}", count(n, "row"), count(d, "column")),
         format!("  kernel        {}, {}", report.kernel, count(q, "latent dimension")),
@@ -125,6 +134,7 @@ pub fn json(space: &Space) -> Outcome<Value> {
         "restarts": report.restarts,
         "seed": report.seed,
         "scale": report.scale,
+        "warnings": warnings(space),
     });
     if let LatentSpace::Gplvm(m) = &trained.model {
         all["kernel_fitted"] = json!(m.kernel.expression());

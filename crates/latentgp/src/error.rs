@@ -124,13 +124,31 @@ pub enum Error {
 /// The result of anything that can fail here.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// A number that was written with more digits than anyone reads, in scientific notation.
+fn brief(text: String) -> String {
+    const LONGEST: usize = 24;
+    match text.parse::<f64>() {
+        Ok(value) if text.len() > LONGEST => number(value),
+        _ => text,
+    }
+}
+
+/// A number for a message, never of many digits.
+pub(crate) fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        a if (1e-5..1e15).contains(&a) => value.to_string(),
+        _ => format!("{value:e}"),
+    }
+}
+
 impl Error {
     pub(crate) fn shape(what: impl Into<String>, expected: impl ToString, found: impl ToString) -> Self {
         Error::Shape { what: what.into(), expected: expected.to_string(), found: found.to_string() }
     }
 
     pub(crate) fn invalid(what: impl Into<String>, expected: impl ToString, found: impl ToString) -> Self {
-        Error::Invalid { what: what.into(), expected: expected.to_string(), found: found.to_string() }
+        Error::Invalid { what: what.into(), expected: expected.to_string(), found: brief(found.to_string()) }
     }
 
     pub(crate) fn not_finite(what: impl Into<String>) -> Self {
@@ -139,5 +157,21 @@ impl Error {
 
     pub(crate) fn data(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Error::Data { what: what.into(), reason: reason.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_no_endless_numbers() {
+        for value in [1e300, -1e-300, f64::MAX, 0.1 + 0.2] {
+            let message = Error::invalid("a thing", "another", value).to_string();
+            assert!(message.len() < 60, "{message}");
+            assert_eq!(number(value).parse::<f64>(), Ok(value));
+        }
+        assert_eq!(Error::invalid("a", "b", 12.5).to_string(), "a: expected b, found 12.5");
+        assert_eq!((number(0.0), number(1e-6), number(3.0)), ("0".into(), "1e-6".into(), "3".into()));
     }
 }

@@ -63,8 +63,9 @@ impl InputMap {
                 Gaussians { mean: linalg::mul_nt(x, mean), var: linalg::mul_nt(&x.map(|v| v * v), var) }
             }
         };
-        if !(q.mean.is_finite() && q.var.is_finite()) {
-            return Err(Error::not_finite("a projected input"));
+        let finite = |i: &usize| q.mean.row(*i).iter().chain(q.var.row(*i)).all(|v| v.is_finite());
+        if let Some(row) = (0..q.n()).find(|i| !finite(i)) {
+            return Err(Error::not_finite(format!("the projection of row {} of the inputs", row + 1)));
         }
         Ok(q)
     }

@@ -47,6 +47,7 @@ pub mod mean;
 pub mod metrics;
 pub mod model;
 pub mod nearest;
+pub mod numpy;
 pub mod optim;
 pub mod param;
 pub mod posterior;

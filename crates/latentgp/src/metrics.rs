@@ -111,6 +111,29 @@ pub fn kfold(n: usize, k: usize, seed: u64) -> Result<Vec<Vec<usize>>> {
         .collect())
 }
 
+/// Divides rows at random into `k` folds of equal shares of every label: neither the sizes of the folds nor the
+/// rows of a label in them differ by more than one; each fold is sorted.
+///
+/// Errs unless 2 ≤ k ≤ the number of rows.
+///
+/// ```
+/// let folds = latentgp::metrics::stratified_kfold(&[0, 0, 0, 0, 1, 1], 2, 7)?;
+/// assert!(folds.iter().all(|f| f.len() == 3 && f.iter().filter(|&&row| row > 3).count() == 1));
+/// # Ok::<(), latentgp::Error>(())
+/// ```
+pub fn stratified_kfold(labels: &[usize], k: usize, seed: u64) -> Result<Vec<Vec<usize>>> {
+    let mut order = kfold(labels.len(), labels.len().max(2), seed)?.concat();
+    if k < 2 || k > labels.len() {
+        let expected = format!("from 2 to the {} rows", labels.len());
+        return Err(Error::invalid("the number of folds", expected, k));
+    }
+    order.sort_by_key(|&row| labels[row]);
+    let mut folds = vec![Vec::new(); k];
+    order.iter().enumerate().for_each(|(place, &row)| folds[place % k].push(row));
+    folds.iter_mut().for_each(|fold| fold.sort_unstable());
+    Ok(folds)
+}
+
 /// Accuracy of the k-nearest-neighbour vote: each fold's rows are classified by all rows outside it.
 ///
 /// Of equally near rows the first counts as nearer; of equally frequent labels the one whose nearest row is

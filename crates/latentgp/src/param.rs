@@ -4,7 +4,7 @@
 //! follow it. A *constrained* value θ is what formulas use; an optimiser moves the *unconstrained* u
 //! with θ = [`Transform`]`(u)`.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, number};
 use crate::mat::Mat;
 use serde::{Deserialize, Serialize};
 
@@ -89,8 +89,8 @@ impl Transform {
         match self {
             Transform::Identity => "a finite number".into(),
             Transform::Exp => "a number above 0".into(),
-            Transform::Above { lo } | Transform::Softplus { lo } => format!("a number above {lo}"),
-            Transform::Interval { lo, hi } => format!("a number between {lo} and {hi}"),
+            Transform::Above { lo } | Transform::Softplus { lo } => format!("a number above {}", number(lo)),
+            Transform::Interval { lo, hi } => format!("a number between {} and {}", number(lo), number(hi)),
         }
     }
 }

@@ -142,8 +142,9 @@ impl Posterior {
         if x.cols() != expected {
             return Err(Error::shape("columns of the inputs", expected, x.cols()));
         }
-        if !x.is_finite() {
-            return Err(Error::not_finite("an input"));
+        if let Some(at) = x.as_slice().iter().position(|v| !v.is_finite()) {
+            let place = format!("row {}, column {} of the inputs", at / x.cols() + 1, at % x.cols() + 1);
+            return Err(Error::not_finite(place));
         }
         Ok(())
     }
@@ -427,8 +428,9 @@ impl Posterior {
     /// Scaled predictions in the units of the data.
     pub(crate) fn unscale(&self, p: Prediction) -> Result<Prediction> {
         let all = Prediction { mean: self.scaling.undo_mean(&p.mean)?, var: self.scaling.undo_var(&p.var)? };
-        if !(all.mean.is_finite() && all.var.is_finite()) {
-            return Err(Error::not_finite("a prediction"));
+        let finite = |i: &usize| all.mean.row(*i).iter().chain(all.var.row(*i)).all(|v| v.is_finite());
+        if let Some(row) = (0..all.mean.rows()).find(|i| !finite(i)) {
+            return Err(Error::not_finite(format!("the prediction of row {}", row + 1)));
         }
         Ok(all)
     }

@@ -3,17 +3,13 @@
 //! Without the folder these tests say so and compare nothing.
 
 use latentgp::Mat;
+use latentgp::data::Scale;
 use latentgp::data::table::Table;
-use latentgp::data::{Scale, Scaling};
-use latentgp::expectation::{Analytic, Expectation, GaussHermite, Gaussians, Unscented};
+use latentgp::expectation::{Analytic, Expectation, GaussHermite, Unscented};
 use latentgp::kernel::{Kernel, Matern32, Rbf};
-use latentgp::linalg;
 use latentgp::metrics::{kfold, knn_accuracy};
-use latentgp::model::{BayesianGplvm, Jitter, Model, Outputs, Training};
+use latentgp::model::{Model, PapersTraining, Training};
 use std::ops::ControlFlow;
-
-/// Rows of the start that the published experiments took as inducing inputs.
-const Z_ROWS: [usize; 20] = [83, 53, 70, 45, 44, 39, 22, 80, 10, 0, 18, 30, 73, 33, 90, 4, 76, 77, 12, 31];
 
 fn oil_flow() -> Option<(Mat, Vec<usize>)> {
     let Some(folder) = std::env::var_os("LATENTGP_DATA") else {
@@ -26,26 +22,11 @@ fn oil_flow() -> Option<(Mat, Vec<usize>)> {
     Some((read("Y"), labels))
 }
 
-/// Scores of the centred data on the five leading components, in ascending order of their eigenvalue.
-fn scores(y: &Mat) -> Mat {
-    let means: Vec<f64> = (0..12).map(|j| y.col(j).iter().sum::<f64>() / y.rows() as f64).collect();
-    let centred = Mat::from_fn(y.rows(), 12, |i, j| y[(i, j)] - means[j]);
-    let (_, vectors) = linalg::eigh(&linalg::mul_tn(&centred, &centred)).unwrap();
-    linalg::mul(&centred, &vectors.select_cols(&[7, 8, 9, 10, 11]))
-}
-
 #[test]
 fn the_papers_start_has_the_documented_bounds() {
     let Some((y, _)) = oil_flow() else { return };
-    let x = scores(&y);
-    let z = x.select_rows(&Z_ROWS);
     let start = |kernel: &dyn Kernel, rule: &dyn Expectation| {
-        let q = Gaussians::new(x.clone(), Mat::filled(100, 5, 0.1)).unwrap();
-        let scaling = Scaling::fit(&y, Scale::None).unwrap();
-        let outputs = Outputs::new(y.clone());
-        let mut model =
-            BayesianGplvm::new(outputs, scaling, kernel.boxed(), rule.boxed(), q, z.clone(), 0.01).unwrap();
-        model.jitter = Jitter { kzz: 1e-6, b: 1e-6 };
+        let model = PapersTraining::default().start(&y, kernel, rule.boxed()).unwrap();
         model.log_evidence(None).unwrap()
     };
     let (rbf, matern) = (Rbf::new(5), Matern32::new(5));

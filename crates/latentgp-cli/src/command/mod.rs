@@ -16,6 +16,7 @@ use crate::failure::{Failure, Outcome};
 use crate::fit;
 use crate::forecast;
 use crate::regress;
+use crate::reproduce;
 
 /// Runs the command.
 pub fn run(cli: Cli) -> Outcome {
@@ -36,6 +37,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Forecast(args) => forecast::run(&args, common),
         Command::Plot(args) => plot::run(&args, common),
         Command::Report(args) => report::run(&args, common),
+        Command::Reproduce(args) => reproduce::run(&args, common),
         Command::Inspect(args) => inspect::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => completions::man(&args),

@@ -19,7 +19,8 @@ Examples:
   latentgp plot oil.lgp --out oil.svg               map, relevance and bound side by side
   latentgp plot oil.lgp --what map --out map.png    the latent map alone, 1200 × 800 pixels
   latentgp plot house.lgp --out house.svg           of a regression: bands of one input, or predicted
-                                                    against observed values")]
+                                                    against observed values; of classes their
+                                                    probabilities, or how often each is taken for which")]
 pub struct Args {
     /// A model file
     model: PathBuf,

@@ -4,12 +4,13 @@ use super::transform::rows;
 use crate::args::Common;
 use crate::data::matched;
 use crate::failure::{Failure, Outcome};
-use crate::regress::{missing_input, put_scores, scores_text, std_columns, targets};
+use crate::regress::{missing_input, put_scores, scores_text, std_columns, targets, within_range};
 use crate::{out, trained};
+use latentgp::Mat;
 use latentgp::data::table::{Column, Table};
 use latentgp::file::TrainedRegression;
 use latentgp::metrics::most_probable;
-use latentgp::model::Answers;
+use latentgp::model::{Answers, Regressor};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -26,7 +27,9 @@ Columns of the result: each target with its predicted mean, and with the ending 
 observation, noise included. Of classes: the target with the most probable class (not in .npy files) and p_CLASS
 for every class. Of counts: their mean and variance. Columns of DATA are found by name, others are ignored; DATA
 without names is taken in order. If DATA has the targets too, the predictions are scored. Where the model was
-trained with --input-std and DATA has these columns, the errors of the inputs are part of the variances."
+trained with --input-std and DATA has these columns, the errors of the inputs are part of the variances. A
+missing input of a sparse regression has the mean and the variance that its column had in the training.
+--samples adds draws of the noise-free function, all rows of a draw at once: TARGET_1, TARGET_2, and so on."
 )]
 pub struct Args {
     /// A model file of `latentgp regress`
@@ -36,6 +39,9 @@ pub struct Args {
     /// A column of DATA that is copied to the result
     #[arg(long, value_name = "COL")]
     id: Option<String>,
+    /// Draws of the noise-free function, from the joint posterior of all rows
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    samples: usize,
     /// Write a file instead (.csv, .tsv, .npy, .parquet)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -51,13 +57,17 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     let mut table = Table::read(&args.data).map_err(Failure::data)?;
     let id = args.id.as_deref().map(|name| table.take(name).map_err(Failure::data)).transpose()?;
     let (x, named) = matched(&table, &trained.inputs)?;
-    missing_input(table.source(), &x, &trained.inputs, "leave the row out, or fill it in")?;
+    if !trained.model.takes_missing_inputs() {
+        missing_input(table.source(), &x, &trained.inputs, "leave the row out, or fill it in")?;
+    }
+    within_range(table.source(), &x, &trained.inputs)?;
     let has = |name: &String| named && table.columns().contains(&name.as_str());
     let std = match trained.input_std.iter().flatten().all(has) {
-        true => std_columns(&table, &trained.input_std)?,
+        true => std_columns(&table, &trained.input_std, &x)?,
         false => None,
     };
     let answers = trained.model.predict(&x, std.map(|s| s.map(|v| v * v)).as_ref())?;
+    let samples = draws(&trained, &x, args, common)?;
     let classes = (!trained.classes.is_empty()).then_some(&trained.classes);
     let scores = match trained.targets.iter().all(has) {
         true => answers.scores(&targets(&table, &trained.targets, classes)?).map_err(Failure::data)?,
@@ -68,7 +78,11 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     }
     if args.out.is_some() || !args.json {
         let words = args.out.as_ref().is_none_or(|p| p.extension().is_none_or(|e| e != "npy"));
-        let columns = id.into_iter().chain(columns(&trained, &answers, words)).collect();
+        let more = samples.iter().enumerate().flat_map(|(s, draw)| {
+            let named = trained.targets.iter().enumerate();
+            named.map(move |(j, name)| Column::numbers(format!("{name}_{}", s + 1), draw.col(j)))
+        });
+        let columns = id.into_iter().chain(columns(&trained, &answers, words)).chain(more).collect();
         out::table(&Table::new("result", columns).map_err(Failure::work)?, args.out.as_deref())?;
     }
     if !args.json {
@@ -96,8 +110,40 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
             all["variance"] = var.iter().map(|v| vec![*v]).collect();
         }
     }
+    if args.samples > 0 {
+        all["samples"] = samples.iter().map(rows).collect();
+    }
     put_scores(&mut all, &scores, &trained.targets);
     out::json(&all)
+}
+
+/// The most draws that may be asked for.
+const MOST_SAMPLES: usize = 10_000;
+/// The most rows of a joint draw.
+const MOST_ROWS: usize = 10_000;
+
+/// Draws of the noise-free function at certain inputs.
+fn draws(trained: &TrainedRegression, x: &Mat, args: &Args, common: &Common) -> Outcome<Vec<Mat>> {
+    if args.samples == 0 {
+        return Ok(Vec::new());
+    }
+    if args.samples > MOST_SAMPLES || x.rows() > MOST_ROWS {
+        return Err(Failure::usage(format!(
+            "--samples: expected at most {MOST_SAMPLES} draws of at most {MOST_ROWS} rows, found {} of {}",
+            args.samples,
+            x.rows()
+        )));
+    }
+    if trained.model.noise_variance().is_none() || matches!(trained.model, Regressor::Vdmgp(_)) {
+        return Err(Failure::usage(
+            "--samples has no effect on classes, counts and vdmgp, whose rows have no joint Gaussian posterior; \
+             leave it out",
+        ));
+    }
+    if x.as_slice().iter().any(|v| v.is_nan()) {
+        return Err(Failure::data("--samples: expected inputs without gaps, found a missing one"));
+    }
+    Ok(trained.model.model().posterior()?.sample(x, args.samples, common.seed())?)
 }
 
 /// The predictions as columns.

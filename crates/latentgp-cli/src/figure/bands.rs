@@ -154,6 +154,18 @@ pub fn bands(prediction: &Bands) -> Result<Figure> {
 /// # Errors
 /// If there is none, and whatever [`bands`] errs on.
 pub fn bands_stacked(predictions: &[Bands]) -> Result<Figure> {
+    stacked(predictions, true)
+}
+
+/// Draws predictions of several quantities, one above another, each on a scale of its own.
+///
+/// # Errors
+/// If there is none, and whatever [`bands`] errs on.
+pub fn bands_apart(predictions: &[Bands]) -> Result<Figure> {
+    stacked(predictions, false)
+}
+
+fn stacked(predictions: &[Bands], shared: bool) -> Result<Figure> {
     check::some("predictions", predictions.len())?;
     for prediction in predictions {
         prediction.check()?;
@@ -167,7 +179,8 @@ pub fn bands_stacked(predictions: &[Bands]) -> Result<Figure> {
         // The legend makes the first picture taller, so that all plotting areas are equal.
         let (above, extra) = if k == 0 { (0.0, legend) } else { (legend, 0.0) };
         let cell = Rect { x: 0.0, y: above + STACKED * k as f64, w: WIDTH, h: STACKED + extra };
-        draw(&mut canvas, cell, prediction, scale, k == 0);
+        let own = if shared { scale } else { prediction.y_scale() };
+        draw(&mut canvas, cell, prediction, own, k == 0);
     }
     Ok(canvas.finish())
 }
@@ -331,6 +344,12 @@ mod tests {
         assert_sound(&figure);
         assert_eq!(figure.svg().matches(">mean<").count(), 1);
         assert!(bands_stacked(&[]).is_err());
+        let mut large = forecast(20);
+        large.y_title = "large".into();
+        large.mean.iter_mut().for_each(|v| *v *= 1e4);
+        let apart = bands_apart(&[forecast(20), large]).unwrap();
+        assert_sound(&apart);
+        assert!(apart.svg().contains(">large<"));
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! the embedded DejaVu Sans and no font of the machine, so that both look alike everywhere.
 //!
 //! ```text
-//! data ──latent_map, relevance_bars, trace, panel, bands, scatter──▶ Figure ──save──▶ .svg, .png
-//!                                                                          └──svg──▶ HTML reports
+//! data ──latent_map, relevance_bars, trace, panel, bands, scatter, …──▶ Figure ──save──▶ .svg, .png
+//!                                                                         └──svg──▶ HTML reports
 //! ```
 
 mod axes;
@@ -14,10 +14,14 @@ mod bands;
 mod canvas;
 mod check;
 mod classes;
+mod confusion;
+mod horizon;
 mod latent;
 mod legend;
+mod lines;
 mod marker;
 mod panel;
+mod probability;
 mod relevance;
 mod scale;
 mod scatter;
@@ -31,9 +35,13 @@ use latentgp::{Error, Result};
 use resvg::{tiny_skia, usvg};
 
 pub use background::Background;
-pub use bands::{Band, Bands, Observation, bands, bands_stacked};
+pub use bands::{Band, Bands, Observation, bands, bands_apart, bands_stacked};
+pub use confusion::{Confusion, confusion};
+pub use horizon::{HorizonScores, horizons};
 pub use latent::{Coordinate, LatentMap, axis_title, latent_map};
+pub use lines::{Lines, lines};
 pub use panel::{Panel, panel};
+pub use probability::{Probabilities, probabilities};
 pub use relevance::{Relevance, relevance_bars};
 pub use scatter::{ObservedPredicted, scatter_observed_predicted};
 pub use trace::trace;

@@ -38,12 +38,12 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     interrupt::listen()?;
     let began = Instant::now();
     let (model, mut report) = match ppca {
-        true => principal(args, &chosen.y, latent_dim, scale)?,
+        true => principal(args, common, &chosen.y, latent_dim, scale)?,
         false => points(args, common, &chosen.y, &*kernel, latent_dim, scale)?,
     };
     (report.kernel, report.seed) = (text, common.seed());
     report.seconds = began.elapsed().as_secs_f64();
-    let stopped = report.stop_reason == StopReason::Asked.to_string();
+    let stopped = report.stop_reason == StopReason::Asked || interrupt::asked();
     let trained = TrainedSpace { model, columns: chosen.columns, labels: chosen.labels, report };
     if let Some(path) = &args.out {
         file::save(path, &trained).map_err(Failure::work)?;
@@ -62,6 +62,9 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
         }));
     }
     let space = Space::new(trained)?;
+    for warning in space::warnings(&space) {
+        out::note(common.quiet, format!("warning: {warning}"));
+    }
     if args.json {
         let mut all = space::json(&space)?;
         all["out"] = json!(args.out);
@@ -104,16 +107,33 @@ fn check(args: &Args) -> Outcome {
     Ok(())
 }
 
-fn principal(args: &Args, y: &Mat, latent_dim: usize, scale: Scale) -> Outcome<(LatentSpace, LatentReport)> {
+fn principal(
+    args: &Args,
+    common: &Common,
+    y: &Mat,
+    latent_dim: usize,
+    scale: Scale,
+) -> Outcome<(LatentSpace, LatentReport)> {
     let usual = PpcaOptions::default();
     let max_iterations = args.max_iter.unwrap_or(usual.max_iterations);
-    let model = Ppca::fit(y, &PpcaOptions { latent_dim, scale, max_iterations, ..usual })?;
+    let progress = Progress::new(common.quiet, 1, max_iterations);
+    let watch = |p: &latentgp::model::Progress| {
+        progress.see(p.restart, p.iteration, p.bound);
+        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let model = Ppca::fit_watched(y, &PpcaOptions { latent_dim, scale, max_iterations, ..usual }, &watch)?;
     let reason = match (model.trace.is_empty(), model.converged) {
-        (true, _) => "closed form".to_string(),
-        (_, true) => StopReason::Value.to_string(),
-        (_, false) => StopReason::MaxIterations.to_string(),
+        (true, _) => StopReason::ClosedForm,
+        (_, true) => StopReason::Value,
+        (_, false) if interrupt::asked() => StopReason::Asked,
+        (_, false) => StopReason::MaxIterations,
     };
     let bound = model.log_likelihood(y)?;
+    progress.finish(&format!(
+        "{}, log evidence {}: {reason}",
+        count(model.trace.len(), "iteration"),
+        short(bound)
+    ));
     let report = LatentReport {
         bound,
         iterations: model.trace.len(),
@@ -164,7 +184,7 @@ fn points(
         iterations: fitted.iterations,
         evaluations: fitted.evaluations,
         converged: fitted.converged,
-        stop_reason: fitted.stop_reason.to_string(),
+        stop_reason: fitted.stop_reason,
         seconds: 0.0,
         restarts: fitted.runs,
         kernel: String::new(),

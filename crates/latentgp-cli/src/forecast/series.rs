@@ -1,54 +1,197 @@
-//! The series: one column of numbers without gaps, and the words beside it.
+//! The series: columns of numbers without gaps, exogenous inputs that may reach beyond them, and dates.
+//!
+//! Rows at the end of SERIES whose targets are all empty are the future: they may have dates and exogenous
+//! values. The rows of `--future FILE` take their place.
 
+use super::{Args, dates};
 use crate::failure::{Failure, Outcome};
+use latentgp::Mat;
 use latentgp::data::table::{Column, Table};
 
 /// Windows need two targets after them for a fit.
 pub const LEAST: usize = 2;
+/// As a target: all columns of numbers.
+const ALL: &str = "all";
 
-/// A series in time.
+/// Series in time.
 pub struct Series {
-    pub name: String,
-    pub values: Vec<f64>,
-    /// Dates, or whatever words there are.
-    pub dates: Option<Column>,
+    /// Where they come from.
+    pub source: String,
+    /// The names of the targets.
+    pub names: Vec<String>,
+    /// T×D, without gaps.
+    pub values: Mat,
+    /// The names of the exogenous inputs.
+    pub inputs: Vec<String>,
+    /// Their values: T rows, and as many more as there are.
+    pub exogenous: Option<Mat>,
+    /// Rows below the last target, for which there are dates or exogenous values.
+    pub ahead: usize,
+    /// The name of the column of dates, and what it says; it may end before the forecast does.
+    pub dates: Option<(String, Vec<String>)>,
 }
 
 impl Series {
-    /// Reads the column named, or the only one of numbers.
-    pub fn read(spec: &str, column: Option<&str>, lag: usize) -> Outcome<Self> {
-        let table = Table::read(spec).map_err(Failure::data)?;
-        let numbers = table.numeric_columns();
-        let name = match (column, &numbers[..]) {
-            (Some(name), _) => name.to_string(),
-            (None, [only]) => only.to_string(),
-            (None, []) => return Err(Failure::data(format!("{}: has no column of numbers", table.source()))),
-            (None, several) => {
-                return Err(Failure::usage(format!(
-                    "{} has {} columns of numbers; choose one with --column: {}",
-                    table.source(),
-                    several.len(),
-                    several.join(", ")
-                )));
-            }
+    /// Reads targets, exogenous inputs and dates.
+    pub fn read(args: &Args) -> Outcome<Self> {
+        let table = Table::read(&args.series).map_err(Failure::data)?;
+        let date = date_column(&table, args.date.as_deref())?;
+        let names = targets(&table, args, date.as_deref())?;
+        let all = numbers(&table, &names)?;
+        let rows =
+            (0..all.rows()).rev().find(|&i| all.row(i).iter().any(|v| !v.is_nan())).map_or(0, |i| i + 1);
+        let values = all.slice_rows(0, rows);
+        whole(&table, &values, &names, "a series has no gaps, fill it in or begin after it")?;
+        let future = args.future.as_ref().map(|spec| Table::read(spec).map_err(Failure::data)).transpose()?;
+        let exogenous = match &args.exogenous[..] {
+            [] => None,
+            inputs => Some(exogenous(&table, future.as_ref(), inputs, rows)?),
         };
-        let values = table.column(&name).map_err(Failure::data)?;
-        if let Some(row) = values.iter().position(|v| v.is_nan()) {
-            return Err(Failure::data(format!(
-                "{}, row {row} (from 0), column `{name}`: the value is missing; a series has no gaps, fill it in",
-                table.source()
-            )));
-        }
-        if values.len() < lag + LEAST {
-            return Err(Failure::data(format!(
-                "{}: expected at least {} values, the lag of {lag} and {LEAST} to learn from, found {}; give more \
-                 of them or a shorter --lag",
-                table.source(),
-                lag + LEAST,
-                values.len()
-            )));
-        }
-        let dates = table.iter().find(|c| c.as_numbers().is_none()).cloned();
-        Ok(Series { name, values, dates })
+        let dates = date.map(|name| dates_in(&table, future.as_ref(), name, rows)).transpose()?;
+        let ahead = match (&exogenous, &future) {
+            (Some(inputs), _) => inputs.rows() - rows,
+            (None, Some(future)) => future.rows(),
+            (None, None) => all.rows() - rows,
+        };
+        let inputs = args.exogenous.clone();
+        Ok(Series { source: table.source().to_string(), names, values, inputs, exogenous, ahead, dates })
     }
+
+    /// The date of each of the rows; dates that are evenly apart go on beyond the last that is given.
+    pub fn dates_of(&self, rows: std::ops::Range<usize>) -> Option<(&str, Vec<String>)> {
+        let (name, given) = self.dates.as_ref()?;
+        let missing = rows.end.saturating_sub(given.len());
+        let mut all = given.clone();
+        all.extend(dates::after(given, missing).unwrap_or_else(|| vec![String::new(); missing]));
+        Some((name, all[rows].to_vec()))
+    }
+
+    /// Errs unless there are enough rows for windows of that length and something to learn from.
+    pub fn check_length(&self, longest: usize) -> Outcome {
+        match self.values.rows() {
+            rows if rows < longest + LEAST => Err(Failure::data(format!(
+                "{}: expected at least {} values, the lag of {longest} and {LEAST} to learn from, found {rows}; give \
+                 more of them or a shorter --lag",
+                self.source,
+                longest + LEAST,
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Errs unless the exogenous inputs are known up to row `end`, which is not among them.
+    pub fn check_future(&self, end: usize) -> Outcome {
+        let Some(inputs) = self.exogenous.as_ref().filter(|u| u.rows() < end) else { return Ok(()) };
+        Err(Failure::data(format!(
+            "{}: the forecast needs {} up to row {} (from 0), known {} up to row {}; put the values to come below the \
+             series with the target left empty, or into --future FILE, or forecast at most {} steps",
+            self.source,
+            self.inputs.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "),
+            end - 1,
+            if self.inputs.len() == 1 { "is it" } else { "are they" },
+            inputs.rows() - 1,
+            self.ahead
+        )))
+    }
+}
+
+fn date_column(table: &Table, asked: Option<&str>) -> Outcome<Option<String>> {
+    match asked {
+        Some(name) => Ok(Some(table.get(name).map_err(Failure::data)?.name.clone())),
+        None => Ok(table.iter().find(|c| c.as_numbers().is_none()).map(|c| c.name.clone())),
+    }
+}
+
+/// The targets that were asked for, or the only column of numbers that is nothing else.
+fn targets(table: &Table, args: &Args, date: Option<&str>) -> Outcome<Vec<String>> {
+    let other = |name: &str| Some(name) == date || args.exogenous.iter().any(|e| e == name);
+    let left: Vec<String> =
+        table.numeric_columns().into_iter().filter(|n| !other(n)).map(String::from).collect();
+    let source = table.source();
+    let chosen = match (&args.target[..], &left[..]) {
+        ([all], _) if all == ALL && !table.columns().contains(&ALL) => left,
+        ([], [_]) => left,
+        ([], []) => return Err(Failure::data(format!("{source}: has no column of numbers to forecast"))),
+        ([], several) => {
+            return Err(Failure::usage(format!(
+                "{source} has {} columns of numbers; choose with --target, one or several, or `--target {ALL}`, and name \
+                 dates that are numbers by --date: {}",
+                several.len(),
+                several.join(", ")
+            )));
+        }
+        (asked, _) => asked.to_vec(),
+    };
+    if chosen.is_empty() {
+        return Err(Failure::data(format!("{source}: has no column of numbers to forecast")));
+    }
+    for (i, name) in chosen.iter().enumerate() {
+        if other(name) || chosen[..i].contains(name) {
+            return Err(Failure::usage(format!(
+                "--target: `{name}` is named twice; a column is one target, one exogenous input or the date"
+            )));
+        }
+    }
+    Ok(chosen)
+}
+
+fn numbers(table: &Table, names: &[String]) -> Outcome<Mat> {
+    let words = names.iter().find(|n| table.get(n).is_ok_and(|c| c.as_numbers().is_none()));
+    if let Some(name) = words {
+        return Err(Failure::data(format!(
+            "{}, column `{name}`: expected numbers, found text such as `{}`",
+            table.source(),
+            table.get(name).map_err(Failure::data)?.text(0)
+        )));
+    }
+    table.numeric(names).map_err(Failure::data)
+}
+
+/// Errs at the first value that is missing or infinite.
+fn whole(table: &Table, values: &Mat, names: &[String], advice: &str) -> Outcome {
+    match values.as_slice().iter().position(|v| !v.is_finite()) {
+        None => Ok(()),
+        Some(at) => Err(Failure::data(format!(
+            "{}, row {} (from 0), column `{}`: the value is {}: {advice}",
+            table.source(),
+            at / names.len(),
+            names[at % names.len()],
+            if values.as_slice()[at].is_nan() { "missing" } else { "infinite" }
+        ))),
+    }
+}
+
+/// The exogenous inputs of the series and of what follows, up to the first row that lacks one.
+fn exogenous(table: &Table, future: Option<&Table>, names: &[String], rows: usize) -> Outcome<Mat> {
+    let own = numbers(table, names)?;
+    let known = own.slice_rows(0, rows);
+    whole(table, &known, names, "an exogenous input has no gaps, fill it in")?;
+    let after = match future {
+        None => own.slice_rows(rows, own.rows()),
+        Some(file) => {
+            let found = numbers(file, names)?;
+            whole(file, &found, names, "an exogenous input has no gaps, fill it in")?;
+            found
+        }
+    };
+    let seen = (0..after.rows()).take_while(|&i| after.row(i).iter().all(|v| v.is_finite())).count();
+    let all: Vec<&[f64]> = (0..rows).map(|i| known.row(i)).chain((0..seen).map(|i| after.row(i))).collect();
+    Ok(Mat::from_rows(&all))
+}
+
+fn dates_in(
+    table: &Table,
+    future: Option<&Table>,
+    name: String,
+    rows: usize,
+) -> Outcome<(String, Vec<String>)> {
+    let texts = |of: &Column| (0..of.len()).map(|i| of.text(i)).collect::<Vec<_>>();
+    let mut all = texts(table.get(&name).map_err(Failure::data)?);
+    if let Some(file) = future {
+        all.truncate(rows);
+        if let Ok(more) = file.get(&name) {
+            all.extend(texts(more));
+        }
+    }
+    Ok((name, all))
 }

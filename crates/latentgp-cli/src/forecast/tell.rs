@@ -1,14 +1,15 @@
-//! Forecasts as a table, as JSON, as lines of scores and as a picture.
+//! Forecasts as a table, as JSON and as lines of scores.
 
+use super::fitting::Chosen;
 use super::job::Job;
 use super::series::Series;
-use super::{Args, Found};
+use super::simulate::{Found, Scored};
+use super::units::View;
+use super::{Args, ways};
 use crate::failure::{Failure, Outcome};
-use crate::figure::{self, Bands, Figure, Observation};
 use crate::summary::short;
 use latentgp::data::table::{Column, Table};
-use latentgp::model::Fitted;
-use latentgp::model::narx::{LEVELS, Narx, Score};
+use latentgp::model::narx::{LEVELS, Score};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -17,58 +18,132 @@ fn takes_words(to: Option<&Path>) -> bool {
     to.is_none_or(|path| path.extension().is_none_or(|e| !e.eq_ignore_ascii_case("npy")))
 }
 
-/// Dates, rows, the truth, means and variances.
+/// What stands before the columns of a series: nothing if there is only one.
+pub fn prefix(series: &Series, d: usize) -> String {
+    if series.names.len() == 1 { String::new() } else { format!("{}_", series.names[d]) }
+}
+
+/// `50`, `90`, `95`.
+fn percent(level: f64) -> String {
+    format!("{:.0}", 100.0 * level)
+}
+
+/// Dates, rows, the truth, means, variances and, of one way, intervals.
 pub fn table(job: &Job, series: &Series, found: &[Found], to: Option<&Path>) -> Outcome<Table> {
-    let begin = job.begin();
-    let rows = begin..job.known() + job.horizon;
-    let mut columns = Vec::new();
-    if let Some(dates) = series.dates.as_ref().filter(|_| takes_words(to)) {
-        let date = |i: usize| if i < dates.len() { dates.text(i) } else { String::new() };
-        columns.push(Column::words(dates.name.clone(), rows.clone().map(date)));
+    let rows = job.begin()..job.end();
+    let mut columns = vec![Column::numbers("row", rows.clone().map(|i| i as f64).collect())];
+    let seen = series.values.rows();
+    for d in 0..series.names.len() {
+        let before = prefix(series, d);
+        let truth = |i: usize| if i < seen { series.values[(i, d)] } else { f64::NAN };
+        columns.push(Column::numbers(format!("{before}truth"), rows.clone().map(truth).collect()));
+        for each in found {
+            let way = if found.len() == 1 { String::new() } else { format!("{}_", each.name) };
+            let forecast = &each.view.forecast;
+            columns.push(Column::numbers(format!("{before}{way}mean"), forecast.mean.col(d)));
+            columns.push(Column::numbers(format!("{before}{way}variance"), forecast.var.col(d)));
+        }
+        if let [only] = found {
+            columns.extend(intervals(&only.view, &before, d));
+        }
     }
-    columns.push(Column::numbers("row", rows.clone().map(|i| i as f64).collect()));
-    let truth = |i: usize| series.values.get(i).copied().unwrap_or(f64::NAN);
-    columns.push(Column::numbers("truth", rows.map(truth).collect()));
-    for each in found {
-        let (mean, variance) = match found.len() {
-            1 => ("mean".to_string(), "variance".to_string()),
-            _ => (format!("{}_mean", each.name), format!("{}_variance", each.name)),
-        };
-        columns.push(Column::numbers(mean, each.forecast.mean.col(0)));
-        columns.push(Column::numbers(variance, each.forecast.var.col(0)));
-    }
-    // A column of SERIES may have one of these names.
-    if let Some(first) = columns.first().map(|c| c.name.clone())
-        && columns[1..].iter().any(|c| c.name == first)
-    {
-        columns[0].name = format!("{first}_of_series");
+    if let Some((name, dates)) = series.dates_of(rows).filter(|_| takes_words(to)) {
+        // A column of SERIES may have one of these names.
+        let taken = columns.iter().any(|c| c.name == name);
+        let name = if taken { format!("{name}_of_series") } else { name.to_string() };
+        columns.insert(0, Column::words(name, dates));
     }
     Table::new("forecast", columns).map_err(Failure::work)
 }
 
-/// The scores, a line each way.
-pub fn scores(found: &[Found]) -> String {
-    let rows: Vec<_> =
-        found.iter().map(|f| (f.name.as_str(), f.score.as_ref(), f.forecast.evaluations)).collect();
-    lines(&rows)
+fn intervals(view: &View, before: &str, d: usize) -> Vec<Column> {
+    let one = |(level, (lower, upper)): (&f64, &(latentgp::Mat, latentgp::Mat))| {
+        let name = |end: &str| format!("{before}{end}_{}", percent(*level));
+        [Column::numbers(name("lower"), lower.col(d)), Column::numbers(name("upper"), upper.col(d))]
+    };
+    LEVELS.iter().zip(&view.bands).flat_map(one).collect()
+}
+
+/// The drawn futures, one after the other.
+pub fn paths(job: &Job, series: &Series, found: &Found) -> Outcome<Table> {
+    let all = &found.view.forecast.trajectories;
+    let steps = job.end() - job.begin();
+    let cells = || (0..all.len()).flat_map(|p| (0..steps).map(move |h| (p, h)));
+    let column = |name: &str, of: &dyn Fn(usize, usize) -> f64| {
+        Column::numbers(name, cells().map(|(p, h)| of(p, h)).collect())
+    };
+    let mut columns =
+        vec![column("path", &|p, _| (p + 1) as f64), column("row", &|_, h| (job.begin() + h) as f64)];
+    for (d, name) in series.names.iter().enumerate() {
+        let taken = ["path", "row"].contains(&name.as_str());
+        let name = if taken { format!("{name}_of_series") } else { name.clone() };
+        columns.push(column(&name, &|p, h| all[p][(h, d)]));
+    }
+    Table::new("paths", columns).map_err(Failure::work)
+}
+
+/// A line of a comparison.
+pub struct Line<'a> {
+    pub name: &'a str,
+    pub runs: usize,
+    pub scored: Option<&'a Scored>,
+    pub cost: f64,
+}
+
+/// The scores, a line each way; of several series one block after the other.
+pub fn scores(series: &Series, found: &[Found]) -> String {
+    blocks(series, |d| {
+        let rows: Vec<Line<'_>> = found
+            .iter()
+            .map(|f| Line { name: &f.name, runs: f.runs, scored: f.scores.get(d), cost: f.evaluations })
+            .collect();
+        lines(&rows)
+    })
+}
+
+/// A block of text for each series, under its name where there are several.
+pub fn blocks(series: &Series, of: impl Fn(usize) -> String) -> String {
+    match &series.names[..] {
+        [_] => of(0),
+        names => {
+            names.iter().enumerate().map(|(d, n)| format!("{n}\n{}", of(d))).collect::<Vec<_>>().join("\n\n")
+        }
+    }
 }
 
 /// A heading and a line each; without truth, the cost alone.
-pub fn lines(rows: &[(&str, Option<&Score>, f64)]) -> String {
-    let wide = rows.iter().map(|r| r.0.len()).max().unwrap_or(0).max("expectation".len());
-    let scored = rows.iter().any(|r| r.1.is_some());
+pub fn lines(rows: &[Line<'_>]) -> String {
+    let name = |r: &Line<'_>| match r.runs {
+        1 => r.name.to_string(),
+        n => format!("{}, {n} runs", r.name),
+    };
+    let wide = rows.iter().map(|r| name(r).len()).max().unwrap_or(0).max("expectation".len());
+    let spread = rows.iter().any(|r| r.scored.is_some_and(|s| s.std.is_some()));
+    let (rmse, nlpd) = if spread { (20, 16) } else { (12, 10) };
     let mut text = format!("{:<wide$}", "expectation");
-    if scored {
-        text += &format!("{:>12}{:>10}{:>8}{:>8}{:>8}", "RMSE", "NLPD", "in 50%", "in 90%", "in 95%");
+    if rows.iter().any(|r| r.scored.is_some()) {
+        text += &format!("{:>rmse$}{:>nlpd$}", "RMSE", "NLPD");
+        LEVELS.iter().for_each(|level| text += &format!("{:>8}", format!("in {}%", percent(*level))));
     }
     text += &format!("{:>20}", "kernel evaluations");
-    for (name, score, cost) in rows {
-        text += &format!("\n{name:<wide$}");
-        if let Some(s) = score {
-            text += &format!("{:>12}{:>10.3}", short(s.rmse), s.nlpd);
-            s.coverage.iter().for_each(|share| text += &format!("{:>7.0}%", 100.0 * share));
+    for row in rows {
+        text += &format!("\n{:<wide$}", name(row));
+        if let Some(Scored { score, std }) = row.scored {
+            let with = |value: String, std: Option<String>| match std {
+                Some(std) => format!("{value} ± {std}"),
+                // Values stand below each other, whether they have a deviation or not.
+                None if spread => format!("{value}{}", " ".repeat(8)),
+                None => value,
+            };
+            let r = with(
+                short(score.rmse),
+                std.map(|s| format!("{:<5}", short(s.0).chars().take(5).collect::<String>())),
+            );
+            let n = with(format!("{:.3}", score.nlpd), std.map(|s| format!("{:.3}", s.1)));
+            text += &format!("{r:>rmse$}{n:>nlpd$}");
+            score.coverage.iter().for_each(|share| text += &format!("{:>7.0}%", 100.0 * share));
         }
-        text += &format!("{cost:>20.0}");
+        text += &format!("{:>20.0}", row.cost);
     }
     text
 }
@@ -78,62 +153,85 @@ pub fn put(all: &mut Value, score: &Score) {
     all["rmse"] = json!(score.rmse);
     all["nlpd"] = json!(score.nlpd);
     for (level, share) in LEVELS.iter().zip(score.coverage) {
-        all["coverage"][format!("{:.0}", 100.0 * level)] = json!(share);
+        all["coverage"][percent(*level)] = json!(share);
     }
     all["scored"] = json!(score.count);
 }
 
-/// What the program was asked and what it found.
-pub fn json(args: &Args, job: &Job, series: &Series, fitted: &Fitted<Narx>, found: &[Found]) -> Value {
-    let each = found.iter().map(|f| {
-        let mut all = json!({
-            "expectation": f.name,
-            "kernel_evaluations": f.forecast.evaluations,
-            "mean": f.forecast.mean.col(0),
-            "variance": f.forecast.var.col(0),
-        });
-        if let Some(score) = &f.score {
-            put(&mut all, score);
-        }
-        all
-    });
-    json!({
-        "column": series.name,
-        "n": series.values.len(),
-        "lag": job.lag,
-        "train": job.train,
-        "horizon": job.horizon,
-        "first_row": job.begin(),
-        "kernel": job.kernel,
-        "fitted_kernel": fitted.model.kernel().expression(),
-        "noise_variance": fitted.model.noise().get() * fitted.model.scaling.scale[0].powi(2),
-        "correlated": args.correlated,
-        "papers": job.papers,
-        "log_evidence": fitted.evidence,
-        "iterations": fitted.iterations,
-        "converged": fitted.converged,
-        "forecasts": each.collect::<Vec<_>>(),
-        "out": args.out,
-        "plot": args.plot,
-    })
+/// Puts the parts of each series into `all` itself if there is one series, into its list `series` otherwise.
+pub fn put_series(all: &mut Value, series: &Series, of: impl Fn(usize) -> Value) {
+    if series.names.len() > 1 {
+        let one = |(d, name): (usize, &String)| {
+            let mut own = of(d);
+            own["target"] = json!(name);
+            own
+        };
+        all["series"] = series.names.iter().enumerate().map(one).collect();
+        return;
+    }
+    if let Value::Object(parts) = of(0) {
+        parts.into_iter().for_each(|(key, value)| all[key] = value);
+    }
 }
 
-/// The series and each forecast with its bands.
-pub fn picture(job: &Job, series: &Series, found: &[Found]) -> Outcome<Figure> {
-    let x: Vec<f64> = (job.begin()..job.known() + job.horizon).map(|i| i as f64).collect();
-    let observed: Vec<Observation> =
-        series.values.iter().enumerate().map(|(i, &y)| Observation { x: i as f64, y }).collect();
-    let one = |f: &Found| Bands {
-        title: f.name.clone(),
-        x_title: "row".into(),
-        y_title: series.name.clone(),
-        observed: observed.clone(),
-        training_end: Some((job.known() - 1) as f64),
-        ..Bands::gaussian(&x, &f.forecast.mean.col(0), &f.forecast.var.col(0))
-    };
-    let all: Vec<Bands> = found.iter().map(one).collect();
-    Ok(match &all[..] {
-        [only] => figure::bands(only)?,
-        several => figure::bands_stacked(several)?,
-    })
+fn one_series(found: &Found, d: usize) -> Value {
+    let forecast = &found.view.forecast;
+    let mut own = json!({ "mean": forecast.mean.col(d), "variance": forecast.var.col(d) });
+    for (level, (lower, upper)) in LEVELS.iter().zip(&found.view.bands) {
+        own["intervals"][percent(*level)] = json!({ "lower": lower.col(d), "upper": upper.col(d) });
+    }
+    if let Some(Scored { score, std }) = found.scores.get(d) {
+        put(&mut own, score);
+        if let Some((rmse, nlpd)) = std {
+            own["rmse_std"] = json!(rmse);
+            own["nlpd_std"] = json!(nlpd);
+        }
+    }
+    own
+}
+
+/// The settings that every JSON document of this command begins with.
+pub fn settings(args: &Args, job: &Job, series: &Series) -> Value {
+    let mut all = json!({
+        "targets": series.names,
+        "exogenous": series.inputs,
+        "n": series.values.rows(),
+        "lag": job.lags.series,
+        "exogenous_delays": job.lags.exogenous,
+        "train": job.train,
+        "horizon": job.horizon,
+        "kernel": job.kernel,
+        "inducing": job.options.inducing,
+        "window": if ways::correlated(args) { "correlated" } else { "independent" },
+        "out": args.out,
+        "plot": args.plot,
+    });
+    if let [lag] = job.lags.series[..] {
+        all["lag"] = json!(lag);
+    }
+    all
+}
+
+/// What the program was asked and what it found.
+pub fn json(args: &Args, job: &Job, series: &Series, chosen: &Chosen, found: &[Found]) -> Value {
+    let each = found.iter().map(|f| {
+        let mut all = json!({ "expectation": f.name, "runs": f.runs, "kernel_evaluations": f.evaluations });
+        put_series(&mut all, series, |d| one_series(f, d));
+        all
+    });
+    let model = &chosen.fitted.model;
+    let noise = |s: &f64| model.noise().get() * s.powi(2);
+    let mut all = settings(args, job, series);
+    all["first_row"] = json!(job.begin());
+    all["dates"] = json!(series.dates_of(job.begin()..job.end()).map(|d| d.1));
+    all["transform"] = json!(chosen.units.name());
+    all["fitted_kernel"] = json!(model.kernel().expression());
+    all["noise_variance"] = json!(model.scaling.scale.iter().map(noise).collect::<Vec<_>>());
+    all["papers"] = json!(job.papers);
+    all["log_evidence"] = json!(chosen.evidence);
+    all["iterations"] = json!(chosen.fitted.iterations);
+    all["converged"] = json!(chosen.fitted.converged);
+    all["paths"] = json!(args.paths);
+    all["forecasts"] = each.collect();
+    all
 }

@@ -1,13 +1,17 @@
 //! What a regression is about, with options checked: those without effect for the chosen model are refused.
 
 use super::rows::Rows;
-use super::{Args, MeanName, ModelName, Noise};
+use super::{Args, LinkName, MeanName, ModelName, Noise, PriorName};
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
 use clap::ValueEnum;
 use latentgp::data::Scale;
 use latentgp::expectation::{self, Expectation};
-use latentgp::model::MeanKind;
+use latentgp::likelihood::Link;
+use latentgp::model::{MeanKind, WeightPrior};
+
+/// Shape and rate of the Gamma prior of the weights' precisions, which say little.
+const GAMMA: (f64, f64) = (1.0, 1e-6);
 
 /// The settings of a fit.
 pub struct Job {
@@ -17,6 +21,9 @@ pub struct Job {
     pub inducing: usize,
     pub latent_dim: usize,
     pub mean: MeanKind,
+    pub link: Link,
+    pub prior: WeightPrior,
+    pub fitc: bool,
     pub expectation: Box<dyn Expectation>,
     pub scale: Scale,
     pub restarts: usize,
@@ -44,12 +51,21 @@ impl Job {
             true => format!("--model {}", name(&model)),
             false => format!("--model {} with --likelihood {}", name(&model), name(&args.likelihood)),
         };
+        let what = if args.fitc && model == Sparse { format!("{what} --fitc") } else { what };
         for (given, works, option) in [
             (args.inducing.is_some(), model != Gp, "--inducing"),
             (args.latent_dim.is_some(), matches!(model, SpgpDr | Vdmgp), "--latent-dim"),
             (args.mean.is_some(), model == Gp && gaussian, "--mean"),
-            (!args.input_std.is_empty(), model == Sparse && gaussian, "--input-std"),
-            (args.expectation.is_some(), model == Vdmgp || (model == Sparse && gaussian), "--expectation"),
+            (args.link.is_some(), args.likelihood == Noise::Bernoulli, "--link"),
+            (args.weight_prior.is_some(), model == Vdmgp, "--weight-prior"),
+            (args.fitc, model == Sparse && gaussian, "--fitc"),
+            (args.loo, model == Gp && gaussian, "--loo"),
+            (!args.input_std.is_empty(), model == Sparse && gaussian && !args.fitc, "--input-std"),
+            (
+                args.expectation.is_some(),
+                model == Vdmgp || (model == Sparse && gaussian && !args.fitc),
+                "--expectation",
+            ),
             (args.scale.is_some(), gaussian, "--scale"),
         ] {
             if given && !works {
@@ -70,6 +86,15 @@ impl Job {
                 Some(MeanName::Constant) => MeanKind::Constant,
                 Some(MeanName::Linear) => MeanKind::Linear,
             },
+            link: match args.link {
+                Some(LinkName::Probit) => Link::Probit,
+                None | Some(LinkName::Logit) => Link::Logit,
+            },
+            prior: match args.weight_prior {
+                Some(PriorName::Gamma) => WeightPrior::Gamma { shape: GAMMA.0, rate: GAMMA.1 },
+                None | Some(PriorName::TypeIi) => WeightPrior::TypeII,
+            },
+            fitc: args.fitc,
             expectation: expectation::parse(args.expectation.as_deref().unwrap_or("auto"))?,
             scale: args.scale.as_deref().map_or(Ok(Scale::Standardize), str::parse)?,
             restarts: args.restarts.unwrap_or(1),
@@ -95,8 +120,27 @@ impl Job {
         matches!(self.likelihood, Noise::Bernoulli | Noise::Categorical)
     }
 
-    /// Reads DATA.
+    /// Whether inputs may be missing.
+    pub fn takes_gaps(&self) -> bool {
+        self.model == ModelName::Sparse && self.likelihood == Noise::Gaussian && !self.fitc
+    }
+
+    /// Reads DATA, and errs where it does not go with the options.
     pub fn rows(&self, args: &Args) -> Outcome<Rows> {
-        Rows::read(args, self)
+        let mut rows = Rows::read(args, self)?;
+        let n = rows.y.rows();
+        if let Some(k) = args.folds.filter(|k| *k > n) {
+            return Err(Failure::usage(format!(
+                "--folds: expected a number from 2 to the {n} rows, found {k}"
+            )));
+        }
+        let (k, inputs) = (self.latent_dim, rows.inputs.len());
+        if matches!(self.model, ModelName::SpgpDr | ModelName::Vdmgp) && k > inputs {
+            rows.notes.push(format!(
+                "the projection has {k} directions of {}: more than {inputs} cannot help; see --latent-dim",
+                crate::summary::count(inputs, "input")
+            ));
+        }
+        Ok(rows)
     }
 }

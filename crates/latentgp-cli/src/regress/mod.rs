@@ -1,13 +1,14 @@
 //! `latentgp regress DATA --target COL…`.
 
+mod folds;
 mod job;
 pub mod picture;
 mod rows;
 mod tell;
 mod train;
 
-pub use rows::{missing_input, std_columns, targets};
-pub use tell::{put_scores, scores_text, summary, summary_json};
+pub use rows::{missing_input, std_columns, targets, within_range};
+pub use tell::{put_scores, scores_text, summary, summary_json, warnings};
 
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
@@ -29,9 +30,12 @@ Examples:
   latentgp regress iris.csv --target species --likelihood categorical --test new.csv --json
   latentgp regress sky.csv --target mag --model sparse --input-std ra=ra_err,dec=dec_err --out sky.lgp",
     after_help = "\
-All columns of numbers but the targets are inputs, which are standardised inside. Rows without a target are
-left out. Scores are those of rows that the model has not seen: --test, or each of --folds predicted from the
-others; the model that is kept has learnt from all rows of DATA. RMSE, NMSE (1: no better than the mean), NLPD
+All columns but the targets are inputs, which must be numbers and are standardised inside; columns of text are
+left out with --exclude or --id, or are targets as classes. Rows without a target are left out; inputs may be
+missing with --model sparse, here and in predictions, where a missing cell has the mean and the variance of its
+column. Ctrl-C stops the fit and saves the best state to --out. Scores are those of rows that the model has not seen: --test, or each of --folds predicted from the
+others (classes in equal shares), or --loo; the model that is kept, and written before any fold is fitted, has
+learnt from all rows of DATA. RMSE, NMSE (1: no better than the mean), NLPD
 and the shares of observations inside the 50, 90 and 95 % intervals; accuracy and log loss of classes. The log
 evidence is that of the data as given: exact for gp, a lower bound for sparse and vdmgp, that of FITC for
 spgp-dr, and for classes and counts Laplace's approximation (gp) or a lower bound (sparse)."
@@ -82,6 +86,15 @@ pub struct Args {
     /// The mean function: zero, constant, linear [default: zero]
     #[arg(long, value_enum, value_name = "MEAN", help_heading = "Model")]
     mean: Option<MeanName>,
+    /// How a latent value becomes the probability of a class, of bernoulli [default: logit]
+    #[arg(long, value_enum, value_name = "LINK", help_heading = "Model")]
+    link: Option<LinkName>,
+    /// What is assumed of the weights of vdmgp [default: type-ii]
+    #[arg(long, value_enum, value_name = "PRIOR", help_heading = "Model")]
+    weight_prior: Option<PriorName>,
+    /// FITC in place of the variational bound, of sparse
+    #[arg(long, help_heading = "Model")]
+    fitc: bool,
     /// How Ψ-statistics are computed, of vdmgp and of inputs with errors [default: auto]
     #[arg(long, short, value_name = "RULE", help_heading = "Model")]
     expectation: Option<String>,
@@ -99,6 +112,9 @@ pub struct Args {
     /// Score each of K parts of the rows, predicted from the others
     #[arg(long, value_name = "K", help_heading = "Results")]
     folds: Option<usize>,
+    /// Score each row as the others predict it, with the model as it is: closed form, of gp
+    #[arg(long, help_heading = "Results", conflicts_with_all = ["folds", "test"])]
+    loo: bool,
     /// The model file to write
     #[arg(long, short, value_name = "FILE.lgp", help_heading = "Results")]
     out: Option<PathBuf>,
@@ -132,6 +148,22 @@ enum Noise {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum LinkName {
+    /// 1/(1 + exp(−f))
+    Logit,
+    /// The normal distribution function
+    Probit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum PriorName {
+    /// Variances by maximum likelihood
+    TypeIi,
+    /// Full Bayes: a vague Gamma distribution of the precisions
+    Gamma,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum MeanName {
     /// None
     Zero,
@@ -152,23 +184,34 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     }
     let test = args.test.as_deref().map(|spec| rows.test(spec, &job)).transpose()?;
     let mut trained = train::fit(&job, &rows, common.quiet)?;
-    if trained.report.stop_reason == StopReason::Asked {
+    if trained.report.stop_reason == StopReason::Asked || interrupt::asked() {
         return Err(stopped(args, &trained)?);
     }
+    // Before it is scored, which may take longer than the fit and may fail.
+    save(args, &trained)?;
+    let mut notes = warnings(&trained);
     trained.report.scores = match (test, args.folds) {
         (Some(test), _) => {
             let there = trained.model.predict(&test.x, test.variances().as_ref())?;
             there.scores(&test.y).map_err(Failure::data)?
         }
-        (None, Some(k)) => train::folds(&job, &rows, k)?,
+        (None, Some(k)) => {
+            let (scores, more) = folds::folds(&job, &rows, k).map_err(|e| kept(args, e))?;
+            notes.extend(more);
+            scores
+        }
+        (None, None) if args.loo => folds::leave_one_out(&trained.model, &rows)?,
         (None, None) => Vec::new(),
     };
-    if let Some(path) = &args.out {
-        file::save(path, &trained).map_err(Failure::work)?;
+    if !trained.report.scores.is_empty() {
+        save(args, &trained)?;
+    }
+    for note in &notes {
+        out::note(common.quiet, format!("warning: {note}"));
     }
     if args.json {
         let mut all = summary_json(&trained)?;
-        all["out"] = json!(args.out);
+        (all["out"], all["warnings"]) = (json!(args.out), json!(notes));
         return out::json(&all);
     }
     let saved = match &args.out {
@@ -176,6 +219,23 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
         None => "  not saved     add `--out model.lgp` to keep it".into(),
     };
     out::text(&format!("{}\n{saved}", summary(&trained)?))
+}
+
+fn save(args: &Args, trained: &TrainedRegression) -> Outcome {
+    match &args.out {
+        Some(path) => file::save(path, trained).map_err(Failure::work),
+        None => Ok(()),
+    }
+}
+
+/// Says that the model is not lost with its scores.
+fn kept(args: &Args, failure: Failure) -> Failure {
+    match &args.out {
+        Some(path) => {
+            failure.adding(&format!("the model of all rows is in {}, without scores", path.display()))
+        }
+        None => failure,
+    }
 }
 
 /// Saves what there is of an interrupted fit, where it was to be saved.

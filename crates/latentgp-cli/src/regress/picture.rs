@@ -1,10 +1,14 @@
-//! The picture of a regression: a curve with bands of one input, else predicted against observed values.
+//! The picture of a regression: a curve with bands of one input, else predicted against observed values; of classes
+//! their probabilities along one input, else how often each is taken for which.
 
 use crate::failure::{Failure, Outcome};
-use crate::figure::{self, Band, Bands, Figure, Observation, ObservedPredicted};
+use crate::figure::{self, Band, Bands, Confusion, Figure, Observation, ObservedPredicted, Probabilities};
 use latentgp::Mat;
 use latentgp::file::TrainedRegression;
+use latentgp::likelihood::Poisson;
+use latentgp::metrics::most_probable;
 use latentgp::model::{Answers, Regressor};
+use latentgp::posterior::Prediction;
 
 /// Places of the curve.
 const PLACES: usize = 300;
@@ -13,13 +17,6 @@ const BEYOND: f64 = 0.08;
 
 /// Draws one target; the first unless it is named.
 pub fn draw(of: &TrainedRegression, target: Option<&str>, title: &str) -> Outcome<Figure> {
-    if !of.classes.is_empty() {
-        return Err(Failure::usage(format!(
-            "`{}` is a class: there are no bands and no predicted values to draw; `latentgp predict` gives its \
-             probabilities, and `--what trace` draws the fit",
-            of.targets[0]
-        )));
-    }
     let d = match target {
         None => 0,
         Some(name) => of.targets.iter().position(|t| t == name).ok_or_else(|| {
@@ -28,9 +25,65 @@ pub fn draw(of: &TrainedRegression, target: Option<&str>, title: &str) -> Outcom
     };
     let (x, y) = of.model.data()?;
     match x.cols() {
+        1 if !of.classes.is_empty() => chances(of, title, &x, &y),
+        _ if !of.classes.is_empty() => matrix(of, title, &x, &y),
         1 => curve(of, d, title, &x, &y),
         _ => against(of, d, title, &x, &y),
     }
+}
+
+/// Places that cover the inputs and a little more.
+fn places(x: &Mat) -> Vec<f64> {
+    let seen = || x.as_slice().iter().copied().filter(|v| v.is_finite());
+    let (lo, hi) = (seen().fold(f64::INFINITY, f64::min), seen().fold(f64::NEG_INFINITY, f64::max));
+    let room = if hi > lo { BEYOND * (hi - lo) } else { 1.0 };
+    (0..PLACES).map(|k| lo - room + (hi - lo + 2.0 * room) * k as f64 / (PLACES - 1) as f64).collect()
+}
+
+fn class_probabilities(of: &TrainedRegression, x: &Mat) -> Outcome<Mat> {
+    match of.model.predict(x, None)? {
+        Answers::Classes(p) => Ok(p),
+        _ => Err(Failure::work("classes have probabilities")),
+    }
+}
+
+fn chances(of: &TrainedRegression, title: &str, x: &Mat, y: &Mat) -> Outcome<Figure> {
+    let places = places(x);
+    Ok(figure::probabilities(&Probabilities {
+        title: title.into(),
+        x_title: of.inputs[0].clone(),
+        quantity: of.targets[0].clone(),
+        classes: of.classes.clone(),
+        p: class_probabilities(of, &Mat::column(&places))?,
+        x: places,
+        observed: (0..x.rows()).map(|i| (x[(i, 0)], y[(i, 0)] as usize)).collect(),
+    })?)
+}
+
+fn matrix(of: &TrainedRegression, title: &str, x: &Mat, y: &Mat) -> Outcome<Figure> {
+    let (p, count) = (class_probabilities(of, x)?, of.classes.len());
+    let (mut share, mut rows) = (Mat::zeros(count, count), Mat::zeros(count, count));
+    for (i, best) in most_probable(&p).into_iter().enumerate() {
+        let class = y[(i, 0)] as usize;
+        rows[(class, best)] += 1.0;
+        share.row_mut(class).iter_mut().zip(p.row(i)).for_each(|(sum, p)| *sum += p);
+    }
+    for c in 0..count {
+        let all: f64 = rows.row(c).iter().sum();
+        share.row_mut(c).iter_mut().for_each(|s| *s /= all.max(1.0));
+    }
+    let (title, quantity, classes) = (title.into(), of.targets[0].clone(), of.classes.clone());
+    Ok(figure::confusion(&Confusion { title, quantity, classes, share, rows })?)
+}
+
+/// The 90 % and 50 % bands of counts: quantiles of what is predicted.
+fn count_bands(latent: &Prediction) -> Vec<Band> {
+    let edge = |p: f64| -> Vec<f64> {
+        let at = latent.mean.as_slice().iter().zip(latent.var.as_slice());
+        at.map(|(m, v)| Poisson.predictive_quantile(p, *m, *v)).collect()
+    };
+    let band = |label: &str, p: f64| Band { label: label.into(), lower: edge(p), upper: edge(1.0 - p) };
+    vec![band("90 % band", 0.05), band("50 % band", 0.25)]
 }
 
 /// Means and variances of a target.
@@ -43,21 +96,15 @@ fn predicted(of: &TrainedRegression, x: &Mat, d: usize) -> Outcome<(Vec<f64>, Ve
 }
 
 fn curve(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> Outcome<Figure> {
-    let seen = || x.as_slice().iter().copied().filter(|v| v.is_finite());
-    let (lo, hi) = (seen().fold(f64::INFINITY, f64::min), seen().fold(f64::NEG_INFINITY, f64::max));
-    let room = if hi > lo { BEYOND * (hi - lo) } else { 1.0 };
-    let at = |k: usize| lo - room + (hi - lo + 2.0 * room) * k as f64 / (PLACES - 1) as f64;
-    let places: Vec<f64> = (0..PLACES).map(at).collect();
-    let (mean, var) = predicted(of, &Mat::column(&places), d)?;
+    let places = places(x);
     let observed = (0..x.rows()).map(|i| Observation { x: x[(i, 0)], y: y[(i, d)] });
-    let mut bands = Bands::gaussian(&places, &mean, &var);
-    if of.model.observations().is_some() {
-        // Counts are not Gaussian: a band of so many standard deviations says so.
-        bands.bands =
-            vec![Band::around("± 2 sd", &mean, &var, 2.0), Band::around("± 1 sd", &mean, &var, 1.0)];
-        let floor = |edge: &mut Vec<f64>| edge.iter_mut().for_each(|v| *v = v.max(0.0));
-        bands.bands.iter_mut().for_each(|b| floor(&mut b.lower));
-    }
+    let bands = match of.model.predict(&Mat::column(&places), None)? {
+        Answers::Values(p) => Bands::gaussian(&places, &p.mean.col(d), &p.var.col(d)),
+        Answers::Counts { mean, latent, .. } => {
+            Bands { x: places, mean, bands: count_bands(&latent), ..Bands::default() }
+        }
+        Answers::Classes(_) => return Err(Failure::work("classes have no means")),
+    };
     Ok(figure::bands(&Bands {
         title: title.into(),
         x_title: of.inputs[0].clone(),
@@ -92,6 +139,12 @@ fn against(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> O
 /// What the picture shows, in words.
 pub fn caption(of: &TrainedRegression) -> &'static str {
     match (&of.model, of.inputs.len()) {
+        (_, 1) if !of.classes.is_empty() => {
+            "The probability of each class, and below it the training rows of the class."
+        }
+        _ if !of.classes.is_empty() => {
+            "Training rows of every class and what they are taken for; the darker, the more probable on average."
+        }
         (_, 1) => "The predictive mean with its bands, which hold observations, and the training rows.",
         (Regressor::Gp(_), _) => {
             "Each row as the others predict it (leave one out), with two standard deviations of an observation."

@@ -1,12 +1,13 @@
 //! DATA as inputs, their errors and targets.
 
 use super::job::Job;
-use super::{Args, ModelName, Noise};
+use super::{Args, Noise};
 use crate::failure::{Failure, Outcome};
-use crate::summary::count;
+use crate::summary::{count, short};
 use latentgp::Mat;
 use latentgp::data::table::Table;
 use latentgp::likelihood::encode;
+use latentgp::model::{LARGEST, beyond_range};
 
 /// Rows to learn from, or to be scored on.
 pub struct Rows {
@@ -58,7 +59,7 @@ impl Rows {
         }
         let x = table.numeric(&inputs).map_err(Failure::data)?;
         let rows = Rows {
-            std: std_columns(&table, &input_std)?,
+            std: std_columns(&table, &input_std, &x)?,
             x,
             y,
             inputs,
@@ -67,7 +68,13 @@ impl Rows {
             classes,
             notes: Vec::new(),
         };
-        rows.checked(table.source(), job.model == ModelName::Sparse && job.likelihood == Noise::Gaussian)
+        if let Some((i, j)) = beyond_range(&rows.x) {
+            return Err(beyond(table.source(), i, &rows.inputs[j], rows.x[(i, j)]));
+        }
+        if let Some((i, j)) = beyond_range(&rows.y) {
+            return Err(beyond(table.source(), i, &rows.targets[j], rows.y[(i, j)]));
+        }
+        rows.checked(table.source(), job.takes_gaps())
     }
 
     /// Leaves out what has no target; errs where inputs are missing that must not be.
@@ -110,13 +117,10 @@ impl Rows {
             table.get(name).map_err(Failure::data)?;
         }
         let y = targets(&table, &self.targets, job.classes().then_some(&self.classes))?;
-        let rows = Rows {
-            x: table.numeric(&self.inputs).map_err(Failure::data)?,
-            std: std_columns(&table, &self.input_std)?,
-            y,
-            ..self.part(&[])
-        };
-        rows.checked(table.source(), false)
+        let x = table.numeric(&self.inputs).map_err(Failure::data)?;
+        within_range(table.source(), &x, &self.inputs)?;
+        let rows = Rows { std: std_columns(&table, &self.input_std, &x)?, x, y, ..self.part(&[]) };
+        rows.checked(table.source(), job.takes_gaps())
     }
 
     /// Variances of the inputs.
@@ -156,8 +160,9 @@ fn paired(pairs: &[(Option<&str>, &str)], inputs: &[String]) -> Outcome<Vec<Opti
     Ok(all)
 }
 
-/// Standard deviations, 0 for an input without a column of them; `None` where no input has one.
-pub fn std_columns(table: &Table, columns: &[Option<String>]) -> Outcome<Option<Mat>> {
+/// Standard deviations, 0 for an input without a column of them and for a cell that is missing; `None` where no
+/// input has one.
+pub fn std_columns(table: &Table, columns: &[Option<String>], x: &Mat) -> Outcome<Option<Mat>> {
     if columns.is_empty() {
         return Ok(None);
     }
@@ -165,18 +170,38 @@ pub fn std_columns(table: &Table, columns: &[Option<String>]) -> Outcome<Option<
     for (j, name) in columns.iter().enumerate() {
         let Some(name) = name else { continue };
         for (i, v) in table.column(name).map_err(Failure::data)?.into_iter().enumerate() {
+            if x[(i, j)].is_nan() {
+                continue;
+            }
             if !(v >= 0.0 && v.is_finite()) {
                 return Err(Failure::data(format!(
                     "{}, row {}, column `{name}`: a standard deviation must be a number, 0 or more, found {}",
                     table.source(),
                     i + 1,
-                    if v.is_nan() { "nothing".into() } else { v.to_string() }
+                    if v.is_nan() { "nothing".into() } else { short(v) }
                 )));
             }
             std[(i, j)] = v;
         }
     }
     Ok(Some(std))
+}
+
+fn beyond(source: &str, row: usize, column: &str, value: f64) -> Failure {
+    Failure::data(format!(
+        "{source}, row {}, column `{column}`: {} is beyond what can be squared; multiply the column by a power of \
+         ten that brings it near 1",
+        row + 1,
+        short(value)
+    ))
+}
+
+/// Errs at the first input that is too large to work with.
+pub fn within_range(source: &str, x: &Mat, inputs: &[String]) -> Outcome {
+    match x.as_slice().iter().position(|v| v.abs() > LARGEST) {
+        None => Ok(()),
+        Some(at) => Err(beyond(source, at / x.cols(), &inputs[at % x.cols()], x.as_slice()[at])),
+    }
 }
 
 /// Errs at the first input that is missing.

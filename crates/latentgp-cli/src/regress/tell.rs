@@ -11,11 +11,28 @@ fn title(of: &TrainedRegression) -> &'static str {
     match &of.model {
         Regressor::Gp(_) => "Exact regression",
         Regressor::Sparse(_) => "Sparse regression",
+        Regressor::SpgpDr(m) if m.p.fixed => "Sparse regression (FITC)",
         Regressor::SpgpDr(_) => "Sparse regression on a projection (SPGP-DR)",
         Regressor::Vdmgp(_) => "Variational Mahalanobis regression (VDMGP)",
         Regressor::Laplace(..) => "Gaussian process by Laplace's approximation",
         Regressor::Svgp(..) => "Sparse variational Gaussian process",
     }
+}
+
+/// The likelihood, with its link where there is a choice.
+fn likelihood(of: &TrainedRegression) -> String {
+    match of.model.observations() {
+        Some(o) if of.model.likelihood() == "bernoulli" => o.expression(),
+        _ => of.model.likelihood().into(),
+    }
+}
+
+/// One sentence for each thing that deserves a warning.
+pub fn warnings(of: &TrainedRegression) -> Vec<String> {
+    let floor = "the noise ended at its floor, a thousandth of the standard deviation of the targets: they have no \
+                 noise, or the model follows every row of them (fewer inducing inputs or directions, or more rows, \
+                 then help)";
+    if of.model.noise_at_floor() { vec![floor.into()] } else { Vec::new() }
 }
 
 /// The model in plain words.
@@ -24,7 +41,8 @@ pub fn summary(of: &TrainedRegression) -> Outcome<String> {
     let (n, q, _) = of.model.sizes();
     let state = if report.converged { "converged".to_string() } else { report.stop_reason.to_string() };
     let mut kernel = vec![report.kernel.clone()];
-    kernel.extend(of.model.latent_dim().map(|k| count(k, "direction")));
+    let plain = matches!(&of.model, Regressor::SpgpDr(m) if m.p.fixed);
+    kernel.extend(of.model.latent_dim().filter(|_| !plain).map(|k| count(k, "direction")));
     kernel.extend(of.model.inducing().map(|m| count(m, "inducing input")));
     let mut lines = vec![
         format!("{} of {} on {}, {}", title(of), of.targets.join(", "), count(q, "input"), count(n, "row")),
@@ -41,7 +59,7 @@ pub fn summary(of: &TrainedRegression) -> Outcome<String> {
             let all: Vec<String> = noise.iter().map(|v| short(v.sqrt())).collect();
             lines.push(format!("  noise         standard deviation {}", all.join(", ")));
         }
-        None => lines.push(format!("  likelihood    {}", of.model.likelihood())),
+        None => lines.push(format!("  likelihood    {}", likelihood(of))),
     }
     if !of.classes.is_empty() {
         lines.push(format!("  classes       {}", of.classes.join(", ")));
@@ -145,6 +163,9 @@ pub fn summary_json(of: &TrainedRegression) -> Outcome<Value> {
     });
     if let Some(noise) = of.model.noise_variance() {
         all["noise_variance"] = json!(noise);
+    }
+    if matches!(&of.model, Regressor::SpgpDr(m) if m.p.fixed) {
+        all["approximation"] = json!("fitc");
     }
     if let Some(m) = of.model.inducing() {
         all["inducing"] = json!(m);

@@ -10,13 +10,11 @@ use latentgp::Mat;
 use latentgp::data::{Scale, Scaling};
 use latentgp::file::{RegressionReport, TrainedRegression};
 use latentgp::kernel;
-use latentgp::likelihood::{Link, Observations};
-use latentgp::metrics::kfold;
+use latentgp::likelihood::Observations;
 use latentgp::model::{
-    Answers, Fitted, Laplace, OnProgress, Regression, RegressionOptions, Regressor, Restarts, Scores,
+    Fitted, Laplace, OnProgress, ProjectionStart, Regression, RegressionOptions, Regressor, Restarts,
     SparseOptions, SparseRegression, SpgpDrTraining, Svgp, VARIANCE_PRIOR, VdmgpTraining,
 };
-use latentgp::optim::StopReason;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -60,28 +58,6 @@ pub fn fit(job: &Job, rows: &Rows, quiet: bool) -> Outcome<TrainedRegression> {
     })
 }
 
-/// Scores of every row, predicted by a model of the other folds.
-pub fn folds(job: &Job, rows: &Rows, k: usize) -> Outcome<Vec<Option<Scores>>> {
-    let n = rows.y.rows();
-    let folds = kfold(n, k, job.seed).map_err(|_| {
-        Failure::usage(format!("--folds: expected a number from 2 to the {n} rows, found {k}"))
-    })?;
-    let mut answers = Vec::with_capacity(k);
-    for (number, fold) in folds.iter().enumerate() {
-        let rest: Vec<usize> = (0..n).filter(|i| !fold.contains(i)).collect();
-        let named = |e: Failure| e.within(&format!("fold {}", number + 1));
-        let trained = fit(job, &rows.part(&rest), true).map_err(named)?;
-        if trained.report.stop_reason == StopReason::Asked {
-            return Err(Failure::interrupted(format!("interrupted in fold {} of {k}", number + 1)));
-        }
-        let held = rows.part(fold);
-        super::missing_input("held-out rows", &held.x, &held.inputs, "score on complete rows with --test")?;
-        answers.push(trained.model.predict(&held.x, held.variances().as_ref())?);
-    }
-    let all = Answers::gather(answers, &folds.concat())?;
-    Ok(all.scores(&rows.y)?)
-}
-
 fn wrap<M>(fitted: Fitted<M>, of: impl Fn(Box<M>) -> Regressor) -> Fitted<Regressor> {
     Fitted {
         model: of(Box::new(fitted.model)),
@@ -120,6 +96,9 @@ fn regressor(job: &Job, rows: &Rows, watch: &OnProgress<'_>) -> Outcome<Fitted<R
             let start = Regression::with(x.clone(), y.clone(), kernel, &options)?;
             wrap(how.fit(&start, watch)?, Regressor::Gp)
         }
+        ModelName::Sparse if job.fitc => {
+            wrap(projected_fitc(job).fit(x, y, &*kernel, watch)?, Regressor::SpgpDr)
+        }
         ModelName::Sparse => {
             let options = SparseOptions {
                 inducing: job.inducing,
@@ -132,22 +111,12 @@ fn regressor(job: &Job, rows: &Rows, watch: &OnProgress<'_>) -> Outcome<Fitted<R
             let start = SparseRegression::new(x.clone(), rows.std.clone(), y.clone(), kernel, &options)?;
             wrap(start.fit(&how, watch)?, Regressor::Sparse)
         }
-        ModelName::SpgpDr => {
-            let training = SpgpDrTraining {
-                latent_dim: job.latent_dim,
-                inducing: job.inducing,
-                scale_outputs: job.scale,
-                max_iterations: job.max_iterations,
-                restarts: job.restarts,
-                seed: job.seed,
-                ..SpgpDrTraining::default()
-            };
-            wrap(training.fit(x, y, &*kernel, watch)?, Regressor::SpgpDr)
-        }
+        ModelName::SpgpDr => wrap(projected_fitc(job).fit(x, y, &*kernel, watch)?, Regressor::SpgpDr),
         ModelName::Vdmgp => {
             let training = VdmgpTraining {
                 latent_dim: job.latent_dim,
                 inducing: job.inducing,
+                prior: job.prior.clone(),
                 expectation: job.expectation.clone(),
                 scale_outputs: job.scale,
                 max_iterations: job.max_iterations,
@@ -158,6 +127,20 @@ fn regressor(job: &Job, rows: &Rows, watch: &OnProgress<'_>) -> Outcome<Fitted<R
             wrap(training.fit(x, y, &*kernel, watch)?, Regressor::Vdmgp)
         }
     })
+}
+
+/// FITC on a projection, which is the identity where plain FITC is asked for.
+fn projected_fitc(job: &Job) -> SpgpDrTraining {
+    SpgpDrTraining {
+        latent_dim: job.latent_dim,
+        inducing: job.inducing,
+        projection: if job.fitc { ProjectionStart::Identity } else { ProjectionStart::Pca },
+        scale_outputs: job.scale,
+        max_iterations: job.max_iterations,
+        restarts: job.restarts,
+        seed: job.seed,
+        ..SpgpDrTraining::default()
+    }
 }
 
 /// Classes and counts.
@@ -189,7 +172,7 @@ fn observations(job: &Job, rows: &Rows) -> Outcome<Observations> {
     let y: Mat = rows.y.clone();
     let labels = || y.as_slice().iter().map(|c| *c as usize).collect::<Vec<usize>>();
     Ok(match job.likelihood {
-        Noise::Bernoulli => Observations::bernoulli(&labels(), Link::Logit).map_err(Failure::data)?,
+        Noise::Bernoulli => Observations::bernoulli(&labels(), job.link).map_err(Failure::data)?,
         Noise::Categorical => {
             Observations::categorical(&labels(), rows.classes.len()).map_err(Failure::data)?
         }

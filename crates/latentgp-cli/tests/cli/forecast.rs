@@ -28,19 +28,71 @@ fn the_papers_row_of_the_airline_series() {
     assert!((number(row, "nlpd") - 7.10).abs() < ROW && (number(row, "rmse") - 69.11).abs() < ROW, "{row}");
     assert_eq!(number(row, "scored"), 84.0);
     assert_eq!(row["mean"].as_array().unwrap().len(), 132);
+    // What the papers say of the training inputs, and what comes of it.
+    let line =
+        "forecast air.csv --train 48 --expectation unscented --papers --training-variance noise --json";
+    for (kernel, nlpd, within) in [("rbf + linear", 14.4, 0.1), ("periodic + rbf + linear", 9.8, 0.4)] {
+        let all = folder.json(&format!("{line} --kernel \"{kernel}\""));
+        assert!(
+            (number(&all["forecasts"][0], "nlpd") - nlpd).abs() < within,
+            "{}",
+            all["forecasts"][0]["nlpd"]
+        );
+    }
     let certain =
         folder.json("forecast air.csv --train 48 --kernel \"rbf + linear\" --no-propagate --papers --json");
     let row = &certain["forecasts"][0];
     assert!((number(row, "nlpd") - 11.37).abs() < ROW && (number(row, "rmse") - 69.40).abs() < ROW, "{row}");
 }
 
+/// Ten runs of each Monte Carlo row, as in the papers' table.
+#[test]
+fn the_papers_table_is_one_command() {
+    let folder = folder();
+    let line = "forecast air.csv --papers --train 48 --compare --runs 3 --json";
+    let all = folder.json(&format!("{line} --kernel \"rbf + linear\""));
+    let row = |name: &str| {
+        let rows = all["forecasts"].as_array().unwrap();
+        rows.iter().find(|r| r["expectation"] == name).unwrap_or_else(|| panic!("no {name} in {all}"))
+    };
+    for (name, nlpd, within) in [
+        ("no propagation", 11.37, ROW),
+        ("analytic", 7.08, ROW),
+        ("gauss_hermite(points=2)", 7.07, ROW),
+        ("unscented", 7.10, ROW),
+        ("monte_carlo(samples=24)", 7.52, 0.6),
+        ("monte_carlo(samples=200)", 7.09, 0.2),
+        ("monte_carlo(samples=4096)", 7.07, 0.15),
+    ] {
+        assert!((number(row(name), "nlpd") - nlpd).abs() < within, "{name}: {}", number(row(name), "nlpd"));
+    }
+    assert_eq!(number(row("monte_carlo(samples=24)"), "runs"), 3.0);
+    assert!(number(row("monte_carlo(samples=24)"), "nlpd_std") > 0.0);
+    assert!(row("unscented").get("nlpd_std").is_none());
+    assert_eq!((all["window"].as_str(), all["transform"].as_str()), (Some("independent"), Some("none")));
+}
+
+/// A newcomer's command gives bands that hold what they promise, roughly.
+#[test]
+fn the_usual_settings_are_honest() {
+    let folder = folder();
+    let all = folder.json("forecast air.csv --train 96 --json");
+    assert_eq!((all["transform"].as_str(), all["window"].as_str()), (Some("log"), Some("correlated")));
+    let row = &all["forecasts"][0];
+    assert_eq!(row["expectation"], "analytic");
+    let covered = number(&row["coverage"], "90");
+    assert!((0.8..=1.0).contains(&covered), "{covered}");
+    let plain = folder.json("forecast air.csv --train 96 --lag 12 --transform none --json");
+    assert!(number(&plain["forecasts"][0]["coverage"], "90") < 0.3);
+}
+
 #[test]
 fn expectations_stand_side_by_side() {
     let folder = folder();
-    let common = "forecast air.csv --lag 4 --train 60 --horizon 10 --max-iter 30 --compare";
-    for (kernel, count) in [("rbf + linear", 7), ("matern32", 6)] {
-        for more in ["", "--correlated"] {
-            let all = folder.json(&format!("{common} --kernel \"{kernel}\" {more} --json"));
+    let common = "forecast air.csv --lag 4 --train 60 --horizon 10 --max-iter 30 --compare --runs 2";
+    for (kernel, count) in [("rbf + linear", 10), ("matern32", 9)] {
+        for more in ["--window independent", "--window correlated"] {
+            let all = folder.json(&format!("{common} --kernel \"{kernel}\" {more} --transform none --json"));
             let rows = all["forecasts"].as_array().unwrap();
             assert_eq!(rows.len(), count, "{all}");
             for row in rows {
@@ -49,13 +101,15 @@ fn expectations_stand_side_by_side() {
                 assert_eq!(row["variance"].as_array().unwrap().len(), 10);
                 assert!((0.0..=1.0).contains(&number(&row["coverage"], "90")));
             }
-            // From a certain window the first step is the same for all.
+            // From a certain window the first step is the same for all but the sampled futures.
             let first = |row: &Value| row["mean"][0].as_f64().unwrap();
-            assert!(rows.iter().all(|row| (first(row) - first(&rows[0])).abs() < 1e-6), "{all}");
+            let apart = |row: &Value| (first(row) - first(&rows[0])).abs();
+            assert!(rows[..count - 1].iter().all(|row| apart(row) < 1e-6), "{all}");
         }
     }
     let words = folder.ok(&format!("{common} --kernel matern32 --quiet --out all.parquet --plot all.svg"));
     assert!(words.contains("kernel evaluations") && words.contains("cubature5"), "{words}");
+    assert!(words.contains("monte_carlo(samples=4096), 2 runs") && words.contains(" ± "), "{words}");
     assert!(folder.read("all.svg").contains("gauss_hermite"));
 }
 
@@ -64,7 +118,9 @@ fn the_future_goes_to_every_output() {
     let folder = folder();
     let line = "forecast air.csv --lag 3 --max-iter 20 --quiet";
     let csv = folder.ok(&format!("{line} --threads 1"));
-    assert!(csv.starts_with("month,row,truth,mean,variance\n,144,,"), "{csv}");
+    let head =
+        "month,row,truth,mean,variance,lower_50,upper_50,lower_90,upper_90,lower_95,upper_95\n1961-01,144,,";
+    assert!(csv.starts_with(head), "{csv}");
     assert_eq!(csv.lines().count(), 25);
     assert_eq!(csv, folder.ok(&format!("{line} --threads 2")));
     assert_eq!(folder.ok(&format!("{line} --out f.csv --plot f.png")), "");
@@ -82,18 +138,97 @@ fn the_future_goes_to_every_output() {
     assert!(folder.ok("forecast two.csv --column b --lag 1 --horizon 2 --quiet").starts_with("row,truth"));
 }
 
+/// y follows u of the step before and itself; z follows y.
+fn driven(folder: &Folder) {
+    let (mut y, mut z, mut before) = (0.0f64, 0.0f64, 0.0f64);
+    let mut text = String::from("day,y,z,u\n");
+    let mut future = String::from("day,u\n");
+    for t in 0..80 {
+        let u = (0.9 * f64::from(t)).sin() + (0.37 * f64::from(t)).cos();
+        (y, z) = (0.5 * y + before, 0.3 * z - 0.6 * y);
+        before = u;
+        match t {
+            0..60 => text += &format!("d{t},{y},{z},{u}\n"),
+            60..70 => {
+                text += &format!("d{t},,,{u}\n");
+                future += &format!("d{t},{u}\n");
+            }
+            _ => future += &format!("d{t},{u}\n"),
+        }
+    }
+    folder.write("driven.csv", &text);
+    folder.write("future.csv", &future);
+}
+
+#[test]
+fn exogenous_inputs_are_read_from_the_table_or_a_file() {
+    let folder = Folder::new();
+    driven(&folder);
+    let line = "forecast driven.csv --target y --exogenous u --exogenous-lag 1 --lag 1 --kernel \"linear + constant\" --quiet";
+    // The rows below the series are the future, with their dates.
+    let csv = folder.ok(line);
+    assert_eq!(csv.lines().count(), 11, "{csv}");
+    assert!(csv.lines().nth(1).unwrap().starts_with("d60,60,,"), "{csv}");
+    let file = folder.ok(&format!("{line} --future future.csv"));
+    assert_eq!(file.lines().count(), 21);
+    let value = |csv: &str, row: usize| -> f64 {
+        csv.lines().nth(row).unwrap().split(',').nth(3).unwrap().parse().unwrap()
+    };
+    assert!((1..=10).all(|row| (value(&csv, row) - value(&file, row)).abs() < 1e-9));
+    // The system is linear in what the model sees, so that the forecast is right.
+    let all = folder.json(&format!("{line} --train 40 --json"));
+    assert!(number(&all["forecasts"][0], "rmse") < 0.05, "{all}");
+    let blind = folder.json("forecast driven.csv --target y --lag 1 --kernel linear --train 40 --json");
+    assert!(number(&blind["forecasts"][0], "rmse") > 0.3, "{blind}");
+    let ended = folder.run(&format!("{line} --horizon 11"));
+    assert_eq!(ended.code, 3, "{}", ended.err);
+    assert!(
+        ended.err.contains("`u` up to row 70") && ended.err.contains("at most 10 steps"),
+        "{}",
+        ended.err
+    );
+    let all = folder.json(&format!("{line} --backtest --horizon 3 --json"));
+    assert_eq!(all["exogenous_delays"], serde_json::json!([[0, 1]]));
+}
+
+#[test]
+fn several_series_go_together_exact_and_sparse() {
+    let folder = Folder::new();
+    driven(&folder);
+    let line = "forecast driven.csv --target y,z --exogenous u --exogenous-lag 0-1 --lag 1,2 --kernel \"linear + constant\" --train 40";
+    for more in ["", "--inducing 10", "--trajectories 50 --paths p.csv"] {
+        let all = folder.json(&format!("{line} {more} --json --plot f.svg --out f.csv"));
+        let of = all["forecasts"][0]["series"].as_array().unwrap();
+        assert_eq!((of.len(), &of[1]["target"]), (2, &"z".into()), "{all}");
+        assert!(of.iter().all(|s| number(s, "rmse") < 0.1), "{more}: {all}");
+        assert!(folder.read("f.csv").starts_with("day,row,y_truth,y_mean,y_variance,y_lower_50,"));
+        assert!(folder.read("f.svg").contains(">z<"));
+    }
+    let paths = folder.read("p.csv");
+    assert!(paths.starts_with("path,row,y,z\n1,42,"), "{paths}");
+    assert_eq!(paths.lines().count(), 1 + 50 * 18);
+    let words = folder.ok(&format!("{line} --backtest --horizon 4 --plot b.svg"));
+    assert!(words.contains("\ny\nexpectation") && words.contains("  step 4"), "{words}");
+    let every = "forecast driven.csv --target all --exogenous u --lag 1 --train 40 --max-iter 5 --json";
+    assert_eq!(folder.json(every)["targets"], serde_json::json!(["y", "z"]));
+}
+
 #[test]
 fn origins_roll() {
     let folder = folder();
     let line = "forecast air.csv --lag 4 --train 80 --horizon 6 --stride 20 --max-iter 20 --backtest";
-    let all = folder.json(&format!("{line} --expectation unscented --json --out b.csv"));
+    let all = folder.json(&format!("{line} --expectation unscented --json --out b.csv --plot b.png"));
     assert_eq!(all["origins"], serde_json::json!([84, 104, 124]));
     let row = &all["backtest"][0];
     assert_eq!(number(row, "scored"), 18.0);
-    assert_eq!(row["by_step"].as_array().unwrap().len(), 6);
+    let steps = row["by_step"].as_array().unwrap();
+    assert_eq!(steps.len(), 6);
+    assert!(steps.iter().all(|s| number(s, "scored") == 3.0 && number(&s["coverage"], "95") <= 1.0));
     assert_eq!(folder.read("b.csv").lines().count(), 19);
-    let words = folder.ok(&format!("{line} --compare --refit"));
-    assert!(words.contains("3 origins") && words.contains("certain"), "{words}");
+    assert!(folder.path("b.png").exists());
+    let words = folder.ok(&format!("{line} --compare --refit --plot b.svg"));
+    assert!(words.contains("3 origins") && words.contains("no propagation"), "{words}");
+    assert!(folder.read("b.svg").contains(">steps ahead<"));
 }
 
 #[test]
@@ -102,27 +237,50 @@ fn bad_series_and_options_are_told_apart() {
     folder.write("gap.csv", "date,y\na,1\nb,\nc,3\nd,2\n");
     folder.write("two.csv", "a,b\n1,2\n3,1\n2,4\n5,2\n");
     folder.write("flat.csv", "y\n1\n1\n1\n1\n1\n1\n");
+    folder.write("signs.csv", "y\n1\n-1\n2\n-3\n1\n2\n");
+    folder.write("words.csv", "day,what\na,b\nc,d\n");
+    folder.write("mixed.csv", "day,what,n\na,b,1\nc,d,2\ne,f,3\n");
+    folder.write("holed.csv", "y,u\n1,2\n3,\n2,4\n5,2\n3,1\n");
     for (line, code, words) in [
         ("gap.csv --lag 1", 3, "row 1 (from 0), column `y`"),
-        ("two.csv --lag 3 --column a", 3, "at least 5 values"),
-        ("two.csv --lag 1 --column c", 3, "no column `c`"),
+        ("two.csv --lag 3 --target a", 3, "at least 5 values"),
+        ("two.csv --lag 4 --target a", 3, "shorter --lag"),
+        ("two.csv --lag 1 --target c", 3, "no column `c`"),
+        ("two.csv --lag 1 --target a,a", 2, "named twice"),
+        ("two.csv --lag 1 --target a --exogenous a", 2, "named twice"),
+        ("two.csv --lag 1 --target a --exogenous c", 3, "no column `c`"),
+        ("two.csv --lag 1 --target a --exogenous b", 3, "--future FILE"),
+        ("two.csv --lag 1 --target a --exogenous b --exogenous-lag -1", 2, "--exogenous-lag"),
+        ("two.csv --lag 1 --target a --exogenous b --exogenous-lag 1,2", 2, "one for each of the 1"),
+        ("two.csv --lag 1,2,3 --target a,b", 2, "one for each of the 2 targets"),
+        ("two.csv --lag 1 --target a --exogenous-lag 1", 2, "--exogenous"),
+        ("two.csv --lag 1 --target a --date c", 3, "no column `c`"),
+        ("holed.csv --lag 1 --target y --exogenous u", 3, "row 1 (from 0), column `u`"),
+        ("words.csv --lag 1", 3, "no column of numbers"),
+        ("mixed.csv --lag 1 --target what", 3, "found text such as `b`"),
         ("flat.csv --lag 1", 3, "nothing to learn"),
+        ("signs.csv --lag 1 --transform log", 3, "positive values, found -3"),
         ("none.csv", 3, "none.csv"),
-        ("two.csv --lag 1", 2, "--column: a, b"),
+        ("two.csv --lag 1", 2, "by --date: a, b"),
         ("air.csv --lag 0", 2, "--lag"),
         ("air.csv --lag 18446744073709551615", 2, "--lag: expected at most"),
-        ("air.csv --train 133", 2, "at most 132"),
+        ("air.csv --lag 144", 3, "found 144"),
+        ("air.csv --train 132", 2, "at most 131"),
         ("air.csv --train 1", 2, "--train"),
         ("air.csv --horizon 0", 2, "--horizon"),
         ("air.csv --horizon 1000000000000", 2, "at most 100000"),
+        ("air.csv --inducing 0", 2, "--inducing"),
+        ("air.csv --training-variance=-1", 2, "not negative"),
+        ("air.csv --trajectories 1", 2, "from 2 to"),
+        ("air.csv --paths p.csv", 2, "--trajectories"),
+        ("air.csv --runs 3", 2, "--compare"),
         ("air.csv --kernel rbff", 2, "did you mean `rbf`"),
         ("air.csv --kernel matern32 --expectation analytic", 2, "closed-form"),
-        ("air.csv --no-propagate --correlated", 2, "cannot be used with"),
+        ("air.csv --no-propagate --window correlated", 2, "cannot be used with"),
         ("air.csv --compare --expectation unscented", 2, "cannot be used with"),
-        ("air.csv --papers --correlated", 2, "cannot be used with"),
+        ("air.csv --papers --transform log", 2, "cannot be used with"),
         ("air.csv --papers --kernel rbf(variance=2)", 2, "without values"),
         ("air.csv --stride 3", 2, "--backtest"),
-        ("air.csv --backtest --plot f.svg", 2, "cannot be used with"),
         ("air.csv --plot f.gif", 2, ".svg or .png"),
     ] {
         let ended = folder.run(&format!("forecast {line}"));

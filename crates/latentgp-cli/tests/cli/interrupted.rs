@@ -120,3 +120,68 @@ fn ctrl_c_saves_the_best_state_and_says_how_to_go_on() {
         let _ = std::fs::remove_file(folder.path("state.lgp"));
     }
 }
+
+/// Sends Ctrl-C after so many milliseconds.
+#[cfg(unix)]
+fn interrupted(folder: &Folder, line: &str, milliseconds: u64) -> crate::program::Ended {
+    let child = start(folder, line);
+    std::thread::sleep(Duration::from_millis(milliseconds));
+    let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    ended(child)
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_the_best_state_of_every_model() {
+    let folder = folder();
+    folder.ok("dataset oil-flow --n 400 --seed 2 --out big.csv");
+    let text = folder.read("big.csv");
+    let mut rows: Vec<String> = text.lines().map(String::from).collect();
+    // A gap makes PPCA iterate.
+    for (i, row) in rows.iter_mut().enumerate().skip(1) {
+        let cells: Vec<&str> = row.split(',').collect();
+        let gap = i % (cells.len() - 1);
+        let shown = |(k, c): (usize, &&str)| if k == gap { String::new() } else { c.to_string() };
+        *row = cells.iter().enumerate().map(shown).collect::<Vec<_>>().join(",");
+    }
+    folder.write("gaps.csv", &rows.join("\n"));
+    let target = text.lines().next().unwrap().split(',').next().unwrap().to_string();
+    let regress = format!("regress big.csv --exclude regime --target {target} --restarts 40");
+    for line in [
+        "fit big.csv --labels regime --model gplvm --max-iter 100000 --restarts 40".to_string(),
+        "fit gaps.csv --labels regime --model ppca --max-iter 100000000 --latent-dim 5".to_string(),
+        regress.clone(),
+        format!("{regress} --model vdmgp"),
+        format!("{regress} --model spgp-dr"),
+        format!("{regress} --model sparse"),
+        "regress big.csv --target regime --likelihood categorical --model sparse --restarts 40".to_string(),
+    ] {
+        let _ = std::fs::remove_file(folder.path("m.lgp"));
+        let stopped = interrupted(&folder, &format!("{line} --out m.lgp"), 700);
+        if stopped.code == 0 {
+            assert!(line.contains("ppca"), "{line} was over too soon: {stopped:?}");
+            continue;
+        }
+        assert_eq!(stopped.code, 130, "{line}: {stopped:?}");
+        assert!(stopped.err.contains("the best state is in m.lgp"), "{line}: {stopped:?}");
+        folder.ok("inspect m.lgp");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_in_a_fold_keeps_the_model() {
+    let folder = folder();
+    let target = folder.read("o.csv").split(',').next().unwrap().to_string();
+    let line = format!("regress o.csv --exclude regime --target {target} --folds 60 --out m.lgp");
+    let mut child = start(&folder, &line);
+    wait_for(&folder, "m.lgp", &mut child);
+    let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let stopped = ended(child);
+    assert_eq!(stopped.code, 130, "{stopped:?}");
+    assert!(
+        stopped.err.contains("fold") && stopped.err.contains("is in m.lgp, without scores"),
+        "{stopped:?}"
+    );
+    folder.ok("predict m.lgp o.csv --out p.csv");
+}

@@ -7,4 +7,6 @@ mod formats;
 mod interrupted;
 mod program;
 mod regress;
+mod reproduce;
+mod scores;
 mod spaces;

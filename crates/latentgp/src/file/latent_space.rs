@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernel;
 use crate::mat::Mat;
 use crate::model::{Gplvm, LatentPrior, LatentSpace, Outputs, Ppca};
+use crate::optim::StopReason;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -23,7 +24,7 @@ pub struct LatentReport {
     /// Whether it converged.
     pub converged: bool,
     /// Why it stopped.
-    pub stop_reason: String,
+    pub stop_reason: StopReason,
     /// Wall-clock time of the fit.
     pub seconds: f64,
     /// The bounds of all restarts; `None` where one failed.
@@ -209,7 +210,7 @@ mod tests {
                 iterations: 2,
                 evaluations: 3,
                 converged: true,
-                stop_reason: "closed form".into(),
+                stop_reason: StopReason::ClosedForm,
                 seconds: 0.1,
                 restarts: vec![Some(1.0)],
                 kernel: "matern32".into(),

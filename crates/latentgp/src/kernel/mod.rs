@@ -34,6 +34,7 @@ mod stationary;
 mod sum;
 mod syntax;
 mod white;
+mod wide;
 
 pub use arc_sine::ArcSine;
 pub use auto::{Auto, Formula};
@@ -193,6 +194,11 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
         None
     }
 
+    /// Whether k(x, x) is the same everywhere, so that nobody need know x to compute it.
+    fn constant_diag(&self) -> bool {
+        false
+    }
+
     /// The kernel as a sum of products for which Ψ is known exactly; `None` where it is not.
     fn closed_form(&self) -> Option<ClosedForm> {
         None
@@ -296,6 +302,9 @@ impl Kernel for Box<dyn Kernel> {
     }
     fn star(&self) -> Option<&dyn StarKernel> {
         (**self).star()
+    }
+    fn constant_diag(&self) -> bool {
+        (**self).constant_diag()
     }
     fn closed_form(&self) -> Option<ClosedForm> {
         (**self).closed_form()

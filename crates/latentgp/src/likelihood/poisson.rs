@@ -7,6 +7,7 @@
 
 use super::{Derivatives, Expected, Kind, Likelihood, Quadrature, check_counts};
 use crate::error::Result;
+use crate::special::normal_cdf;
 
 /// The likelihood of counts, with a log link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,86 @@ impl Poisson {
         // The square is in the exponent, so that it overflows no sooner than the variance itself.
         (rate, (2.0 * mean + var + log_exp_m1(var)).exp())
     }
+}
+
+/// From this count on the logarithm of a Gamma variable is as good as Gaussian.
+const LARGE: f64 = 1000.0;
+/// Most and fewest places of the sum behind a distribution function.
+const PLACES: (f64, f64) = (81.0, 1201.0);
+/// The sum goes so many standard deviations to either side.
+const REACH: f64 = 6.0;
+
+impl Poisson {
+    /// P(y ≤ count) under f ~ N(mean, var), the rate exp f averaged out, to about three digits.
+    ///
+    /// ```text
+    /// P(y ≤ k | f) = P(ln G > f),  G ~ Gamma(k + 1, 1):   a step in f of width 1/√(k + 1)
+    /// ```
+    pub fn predictive_cdf(&self, count: f64, mean: f64, var: f64) -> f64 {
+        let (shape, std) = (count + 1.0, var.max(0.0).sqrt());
+        if shape > LARGE {
+            // Mean and variance of ln G to O(1/k²).
+            let middle = shape - 0.5;
+            return normal_cdf((middle.ln() - mean) / (var.max(0.0) + 1.0 / middle).sqrt());
+        }
+        if std == 0.0 {
+            return poisson_cdf(count, mean.exp());
+        }
+        let places = (8.0 * REACH * std * shape.sqrt()).clamp(PLACES.0, PLACES.1) as usize | 1;
+        let step = 2.0 * REACH / (places - 1) as f64;
+        let (mut sum, mut whole) = (0.0, 0.0);
+        for s in 0..places {
+            let z = s as f64 * step - REACH;
+            let weight = (-0.5 * z * z).exp();
+            sum += weight * poisson_cdf(count, (mean + z * std).exp());
+            whole += weight;
+        }
+        sum / whole
+    }
+
+    /// The smallest count whose [`predictive_cdf`](Self::predictive_cdf) reaches `p`, for 0 < p < 1.
+    pub fn predictive_quantile(&self, p: f64, mean: f64, var: f64) -> f64 {
+        let reaches = |k: f64| self.predictive_cdf(k, mean, var) >= p;
+        let (mut below, mut above) = (-1.0, 1.0);
+        while !reaches(above) && above < 1e300 {
+            (below, above) = (above, 2.0 * above);
+        }
+        while above - below > 1.0 {
+            let middle = (0.5 * (below + above)).floor();
+            if middle <= below || middle >= above {
+                break;
+            }
+            if reaches(middle) { above = middle } else { below = middle }
+        }
+        above
+    }
+}
+
+/// Σ_{j ≤ k} exp(−rate) rateʲ/j!, of k below [`LARGE`]: from the largest term down, so that nothing underflows.
+fn poisson_cdf(k: f64, rate: f64) -> f64 {
+    if rate <= 0.0 {
+        return 1.0;
+    }
+    // A rate so far above k, or below it, leaves less than rounding on the other side.
+    let far = 12.0 * (k + 1.0).sqrt() + 40.0;
+    if rate > k + far {
+        return 0.0;
+    }
+    let top = rate.floor().min(k);
+    let largest = (top * rate.ln() - rate - log_factorial(top)).exp();
+    let (mut sum, mut term, mut j) = (largest, largest, top);
+    while j > 0.0 && term > 1e-17 * sum {
+        term *= j / rate;
+        sum += term;
+        j -= 1.0;
+    }
+    (term, j) = (largest, top);
+    while j < k && term > 1e-17 * sum {
+        j += 1.0;
+        term *= rate / j;
+        sum += term;
+    }
+    sum.min(1.0)
 }
 
 /// ln(exp v − 1), for v ≥ 0.
@@ -108,6 +189,36 @@ mod tests {
         assert!((var - 0.8f64.exp_m1() * 1.8f64.exp()).abs() < 1e-13);
         assert_eq!(Poisson.rate(1.0, 0.0), (1f64.exp(), 0.0));
         assert_eq!(Poisson.moments(0.0, 0.0), (1.0, 1.0));
+    }
+
+    #[test]
+    fn distribution_functions_are_sums_of_densities() {
+        let rule = Quadrature::new(60).unwrap();
+        for (mean, var) in [(0.7, 0.0), (0.7, 0.3), (-2.0, 1.0), (4.0, 0.01), (5.5, 0.5)] {
+            let mut sum = 0.0;
+            for k in 0..400 {
+                sum += Poisson.log_predictive(f64::from(k), mean, var, &rule).exp();
+                let found = Poisson.predictive_cdf(f64::from(k), mean, var);
+                assert!((found - sum).abs() < 1e-3, "{k} of N({mean}, {var}): {found} against {sum}");
+            }
+        }
+        // On either side of the count where the formula changes.
+        for (mean, var) in [(6.9, 0.0), (6.9, 0.2), (6.8, 0.001)] {
+            let steps = [998.0, 999.0, 1000.0, 1001.0].map(|k| Poisson.predictive_cdf(k, mean, var));
+            assert!(steps.windows(2).all(|p| p[0] < p[1] && p[1] - p[0] < 0.02), "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_the_first_counts_that_reach_their_probability() {
+        for (mean, var) in [(0.7, 0.0), (0.7, 0.3), (-30.0, 1.0), (4.0, 0.01), (12.0, 2.0)] {
+            for p in [0.025, 0.25, 0.5, 0.95] {
+                let k = Poisson.predictive_quantile(p, mean, var);
+                assert!(Poisson.predictive_cdf(k, mean, var) >= p);
+                assert!(k == 0.0 || Poisson.predictive_cdf(k - 1.0, mean, var) < p, "{k}");
+            }
+        }
+        assert!(Poisson.predictive_quantile(0.5, 600.0, 1.0).is_finite());
     }
 
     #[test]

@@ -104,6 +104,22 @@ pub fn count_nlpd(counts: &[f64], latent: &Prediction) -> Result<f64> {
     if mean.is_finite() { Ok(mean) } else { Err(Error::not_finite("the negative log probability")) }
 }
 
+/// The share of counts inside the central intervals of [`LEVELS`]: from the first count whose distribution
+/// function reaches ½(1 − level) to the first where it reaches ½(1 + level).
+fn count_coverage(counts: &[f64], latent: &Prediction) -> [f64; 3] {
+    let moments = latent.mean.as_slice().iter().zip(latent.var.as_slice());
+    let below = |y: f64, m: f64, v: f64| if y < 1.0 { 0.0 } else { Poisson.predictive_cdf(y - 1.0, m, v) };
+    let edges: Vec<(f64, f64)> = counts
+        .iter()
+        .zip(moments)
+        .map(|(&y, (&m, &v))| (below(y, m, v), Poisson.predictive_cdf(y, m, v)))
+        .collect();
+    LEVELS.map(|level| {
+        let inside = |e: &&(f64, f64)| e.0 < 0.5 * (1.0 + level) && e.1 >= 0.5 * (1.0 - level);
+        edges.iter().filter(inside).count() as f64 / counts.len() as f64
+    })
+}
+
 /// How good predictions are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
@@ -118,7 +134,7 @@ pub struct Scores {
     /// The mean negative log predictive density of an observation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nlpd: Option<f64>,
-    /// The share inside the central 50, 90 and 95 % intervals, of values.
+    /// The share inside the central 50, 90 and 95 % intervals, of values and counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<[f64; 3]>,
     /// The share of right classes.
@@ -174,6 +190,7 @@ impl Answers {
                 let part = |m: &Mat| m.select_rows(rows);
                 let latent = Prediction { mean: part(&latent.mean), var: part(&latent.var) };
                 scores.nlpd = Some(count_nlpd(&y, &latent)?);
+                scores.coverage = Some(count_coverage(&y, &latent));
                 Ok(scores)
             }
             Answers::Classes(p) => {
@@ -229,5 +246,18 @@ mod tests {
         let by_hand = 2.0 - 3.0 * 2f64.ln() + 6f64.ln();
         assert!((count_nlpd(&[3.0], &latent).unwrap() - by_hand).abs() < 1e-12);
         assert!(count_nlpd(&[0.5], &latent).is_err() && count_nlpd(&[], &latent).is_err());
+    }
+
+    #[test]
+    fn intervals_of_counts_hold_their_share() {
+        // Poisson(2): P(0) = 0.135, P(≤ 3) = 0.857, P(≤ 4) = 0.947, P(≤ 5) = 0.983: the quartiles are 1 and 3,
+        // the 5 and 95 % points 0 and 5.
+        let n = 7;
+        let latent = Prediction { mean: Mat::filled(n, 1, 2f64.ln()), var: Mat::zeros(n, 1) };
+        let counts: Vec<f64> = (0..n).map(|y| y as f64).collect();
+        assert_eq!(count_coverage(&counts, &latent), [3.0 / 7.0, 6.0 / 7.0, 6.0 / 7.0]);
+        let answers = Answers::Counts { mean: vec![2.0; n], var: vec![2.0; n], latent };
+        let scores = answers.scores(&Mat::column(&counts)).unwrap()[0].clone().unwrap();
+        assert_eq!(scores.coverage, Some([3.0 / 7.0, 6.0 / 7.0, 6.0 / 7.0]));
     }
 }

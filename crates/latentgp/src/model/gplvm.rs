@@ -15,7 +15,7 @@
 //! F is that of the data as given: the Jacobian of the scaling is in it.
 
 use super::exact_process::{ExactGrad, ExactProcess};
-use super::regression::noise_param;
+use super::noise::noise_param;
 use super::restarts::{Climb, best_of, stage};
 use super::run::{hold, release};
 use super::training::{OnProgress, start_positions};

@@ -5,6 +5,9 @@ use crate::error::Result;
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::posterior::Prediction;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 
 /// A latent space of either kind.
 #[derive(Clone)]
@@ -124,6 +127,19 @@ impl LatentSpace {
         }
     }
 
+    /// `n` draws from the model: x ~ N(0, I), y ~ p(y | x), both returned.
+    pub fn sample(&self, n: usize, seed: u64) -> Result<(Mat, Mat)> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut normal = |_: usize, _: usize| -> f64 { StandardNormal.sample(&mut rng) };
+        let x = Mat::from_fn(n, self.sizes().2, &mut normal);
+        let at = self.reconstruct(&Gaussians::certain(x.clone()))?;
+        let noise = self.noise_variance();
+        let y = Mat::from_fn(n, at.mean.cols(), |i, j| {
+            at.mean[(i, j)] + (at.var[(i, j)] + noise[j]).sqrt() * normal(i, j)
+        });
+        Ok((x, y))
+    }
+
     /// How much each dimension matters, in the units of the scaled data: ‖w_k‖² for PPCA; for a GPLVM the mean
     /// square of the slope of the posterior mean times the spread of the positions, as positions and
     /// lengthscales share one scale.
@@ -161,4 +177,30 @@ fn slopes(model: &Gplvm) -> Result<Vec<f64>> {
         squares.sum::<f64>() / (n * d) as f64 * spread
     };
     Ok((0..x.cols()).map(one).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::PpcaOptions;
+
+    #[test]
+    fn draws_have_the_covariance_of_the_model() {
+        let y = Mat::from_fn(60, 3, |i, j| {
+            (0.3 * i as f64).sin() * (1.0 + j as f64) + ((i * 5 + j * j) as f64).cos()
+        });
+        let ppca = Ppca::fit(&y, &PpcaOptions { latent_dim: 1, ..Default::default() }).unwrap();
+        let (w, s, noise) = (ppca.w.clone(), ppca.scaling.clone(), ppca.noise_variance());
+        let space = LatentSpace::Ppca(Box::new(ppca), y);
+        const DRAWS: usize = 20_000;
+        let (x, drawn) = space.sample(DRAWS, 3).unwrap();
+        assert_eq!((x.rows(), drawn.cols()), (DRAWS, 3));
+        assert_eq!(space.sample(DRAWS, 3).unwrap().1, drawn);
+        for j in 0..3 {
+            let expected = (w[(j, 0)] * s.scale[j]).powi(2) + noise[j];
+            let mean = drawn.col(j).iter().sum::<f64>() / DRAWS as f64;
+            let var = drawn.col(j).iter().map(|v| (v - mean).powi(2)).sum::<f64>() / DRAWS as f64;
+            assert!((var / expected - 1.0).abs() < 0.05, "{var} against {expected}");
+        }
+    }
 }

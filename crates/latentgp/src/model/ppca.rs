@@ -9,17 +9,16 @@
 //! U, Λ are those of the covariance with 1/N. With missing cells W, m and σ² come from EM, in which each row
 //! has the rows of W that belong to its observed columns; everything else here takes missing cells as well.
 
+use super::NOISE_FLOOR;
 use super::ppca_rows::parts;
+use super::training::OnProgress;
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::Gaussians;
 use crate::linalg;
 use crate::mat::Mat;
 use crate::posterior::Prediction;
-
-/// σ² is at least this part of the mean variance, where the data lie in fewer dimensions than asked for and
-/// the likelihood would grow without bound.
-const NOISE_FLOOR: f64 = 1e-12;
+use std::ops::ControlFlow;
 
 /// How a model is fitted.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,6 +97,11 @@ impl Ppca {
     /// # Ok::<(), latentgp::Error>(())
     /// ```
     pub fn fit(y: &Mat, options: &PpcaOptions) -> Result<Self> {
+        Self::fit_watched(y, options, &|_| ControlFlow::Continue(()))
+    }
+
+    /// The same, with a look at every iteration of EM, which may ask to stop: the best state so far is kept.
+    pub fn fit_watched(y: &Mat, options: &PpcaOptions, watch: &OnProgress<'_>) -> Result<Self> {
         let (q, d) = (options.latent_dim, y.cols());
         if q == 0 || q >= d {
             let expected = format!("between 1 and {}, less than the {d} columns", d.saturating_sub(1));
@@ -113,7 +117,7 @@ impl Ppca {
         if missing {
             model.eigenvalues.clear();
             let floor = NOISE_FLOOR * mean_variance(&filled, &means);
-            model.expect_and_maximise(&scaled, floor, options)?;
+            model.expect_and_maximise(&scaled, floor, options, watch)?;
         }
         Ok(model)
     }
@@ -365,6 +369,18 @@ mod tests {
     }
 
     #[test]
+    fn em_obeys_a_stop_and_keeps_what_it_has() {
+        let y = holed(60, 6);
+        let stop = |p: &crate::model::Progress| match p.iteration {
+            3 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        let model = Ppca::fit_watched(&y, &options(2), &stop).unwrap();
+        assert_eq!((model.trace.len(), model.converged), (3, false));
+        assert!((model.log_likelihood(&y).unwrap() - model.trace[2]).abs() < 1e-9);
+    }
+
+    #[test]
     fn em_climbs_to_a_stationary_point_and_fills_the_holes() {
         let (whole, y) = (data(60, 6), holed(60, 6));
         let model = Ppca::fit(&y, &options(2)).unwrap();
@@ -395,7 +411,11 @@ mod tests {
         let mut other = best.clone();
         other.w.as_mut_slice().iter_mut().enumerate().for_each(|(i, w)| *w += 0.3 * (i as f64).sin());
         other.noise *= 3.0;
-        other.expect_and_maximise(&y, 1e-12, &PpcaOptions { tolerance: 1e-14, ..options(2) }).unwrap();
+        other
+            .expect_and_maximise(&y, 1e-12, &PpcaOptions { tolerance: 1e-14, ..options(2) }, &|_| {
+                ControlFlow::Continue(())
+            })
+            .unwrap();
         assert!((other.noise - best.noise).abs() < 1e-5 * best.noise);
         let (a, b) = (linalg::mul_nt(&other.w, &other.w), linalg::mul_nt(&best.w, &best.w));
         assert!(relative_error(a.as_slice(), b.as_slice(), 0.0) < 1e-4);

@@ -9,6 +9,7 @@
 //! (y − m)ᵀC⁻¹(y − m) = ‖e‖²/σ² + ‖x̂‖² is a sum of squares, where the usual form is a difference.
 
 use super::ppca::{Ppca, PpcaGrad, PpcaOptions, quadratic};
+use super::training::{OnProgress, Progress};
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
@@ -66,14 +67,20 @@ impl Ppca {
     }
 
     /// Raises the likelihood of scaled data with missing cells by EM until it stands still, and turns W.
-    pub(super) fn expect_and_maximise(&mut self, y: &Mat, floor: f64, how: &PpcaOptions) -> Result<()> {
+    pub(super) fn expect_and_maximise(
+        &mut self,
+        y: &Mat,
+        floor: f64,
+        how: &PpcaOptions,
+        watch: &OnProgress<'_>,
+    ) -> Result<()> {
         let parts = parts(y);
         let observed: Vec<usize> =
             (0..y.cols()).map(|j| y.col(j).iter().filter(|v| !v.is_nan()).count()).collect();
         let jacobian = self.scaling.log_jacobian(&observed);
         self.converged = false;
         let mut last = f64::NEG_INFINITY;
-        for _ in 0..how.max_iterations.max(1) {
+        for iteration in 1..=how.max_iterations.max(1) {
             let rows = parts.iter().map(|p| self.rows(p, y)).collect::<Result<Vec<_>>>()?;
             let value = rows.iter().map(|r| r.log_likelihood(self.noise)).sum::<f64>() + jacobian;
             if !value.is_finite() {
@@ -82,6 +89,10 @@ impl Ppca {
             self.trace.push(value);
             if value - last <= how.tolerance * value.abs().max(1.0) {
                 self.converged = true;
+                break;
+            }
+            let progress = Progress { restart: 0, held: false, iteration, bound: value, u: [].into() };
+            if watch(&progress).is_break() {
                 break;
             }
             last = value;

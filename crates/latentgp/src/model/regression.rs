@@ -8,6 +8,8 @@
 //! every prediction is in their units. Kernel, noise and mean function speak of scaled data.
 
 use super::exact_process::{ExactGrad, ExactProcess};
+use super::noise::noise_param;
+use super::supervised::check_range;
 use super::{Model, Outputs};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
@@ -15,12 +17,8 @@ use crate::expectation::{self, Expectation};
 use crate::kernel::{self, Kernel};
 use crate::mat::Mat;
 use crate::mean::Mean;
-use crate::param::{self, Param, Parameterized, Transform};
+use crate::param::{self, Param, Parameterized};
 use crate::posterior::{InputMap, Posterior, Prediction};
-
-/// The noise variance stays between these parts of the mean square of the scaled data (above the first,
-/// below the second), so that no fit drives it to nothing.
-const NOISE_RANGE: [f64; 2] = [1e-10, 1e10];
 
 /// The mean function that a regression starts with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -188,17 +186,9 @@ pub(super) fn check_inputs(x: &Mat, y: &Mat, kernel: &impl Kernel) -> Result<()>
         let found = format!("inputs of {} and outputs of {}", x.shape(), y.shape());
         return Err(Error::data("the data", format!("there is nothing to learn from in {found}")));
     }
+    check_range(x, "input")?;
+    check_range(y, "target")?;
     kernel::check_dim(kernel, x.cols())
-}
-
-/// σ² as a part of the mean square of the outputs, within its range.
-pub(super) fn noise_param(part: f64, outputs: &Outputs) -> Param {
-    let cells: usize = outputs.observed().iter().sum();
-    let square = outputs.groups.iter().map(|g| g.yy).sum::<f64>() / cells.max(1) as f64;
-    let unit = if square > 1e-250 && square.is_finite() { square } else { 1.0 };
-    let mut noise = Param::scalar(part * unit);
-    noise.transform = Transform::Interval { lo: NOISE_RANGE[0] * unit, hi: NOISE_RANGE[1] * unit };
-    noise
 }
 
 impl Parameterized for Regression {

@@ -5,15 +5,15 @@
 //! laplace, svgp                   answers are class probabilities, or means and variances of counts
 //! ```
 
-use super::{Answers, Laplace, Model, Regression, SparseRegression, SpgpDr, Svgp, Vdmgp};
-use crate::data::Scaling;
+use super::{Answers, Laplace, Model, Regression, SparseRegression, SpgpDr, Svgp, Vdmgp, noise_at_floor};
+use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::Gaussians;
 use crate::kernel::Kernel;
 use crate::likelihood::{Kind, Latents, Observations};
 use crate::mat::Mat;
 use crate::param::Parameterized;
-use crate::posterior::Prediction;
+use crate::posterior::{Posterior, Prediction};
 
 /// A regression of any kind. The inputs of all are in the units of the data.
 #[derive(Clone)]
@@ -174,38 +174,90 @@ impl Regressor {
         }
     }
 
+    /// Whether the noise ended at its floor, see [`noise_at_floor`]: there is none, or the fit is degenerate.
+    pub fn noise_at_floor(&self) -> bool {
+        match self {
+            Regressor::Gp(m) => noise_at_floor(&m.noise),
+            Regressor::Sparse(m) => noise_at_floor(&m.noise),
+            Regressor::SpgpDr(m) => noise_at_floor(&m.noise),
+            Regressor::Vdmgp(m) => noise_at_floor(&m.noise),
+            Regressor::Laplace(..) | Regressor::Svgp(..) => false,
+        }
+    }
+
+    /// Whether inputs may have missing cells, in the training and in predictions.
+    pub fn takes_missing_inputs(&self) -> bool {
+        matches!(self, Regressor::Sparse(_))
+    }
+
+    /// x with every missing cell as N(m, v), mean and variance of what was observed in its column: the prior
+    /// that the training gave it. `None` where no cell is missing.
+    fn filled(&self, x: &Mat, var: Option<&Mat>) -> Result<Option<Gaussians>> {
+        let missing = x.as_slice().iter().any(|v| v.is_nan());
+        if !missing || !self.takes_missing_inputs() {
+            return Ok(None);
+        }
+        let columns = Scaling::fit(&self.data()?.0, Scale::Standardize)?;
+        if x.cols() != columns.mean.len() {
+            return Err(Error::shape("columns of the inputs", columns.mean.len(), x.cols()));
+        }
+        if let Some(var) = var.filter(|v| v.shape() != x.shape()) {
+            return Err(Error::shape("variances of the inputs", x.shape(), var.shape()));
+        }
+        let cell = |i: usize, j: usize| match x[(i, j)].is_nan() {
+            true => (columns.mean[j], columns.scale[j] * columns.scale[j]),
+            false => (x[(i, j)], var.map_or(0.0, |v| v[(i, j)])),
+        };
+        let mean = Mat::from_fn(x.rows(), x.cols(), |i, j| cell(i, j).0);
+        Gaussians::new(mean, Mat::from_fn(x.rows(), x.cols(), |i, j| cell(i, j).1)).map(Some)
+    }
+
     /// Predicts observations at x, N×Q; where `var` is given, x is only known up to these variances.
     ///
-    /// Errs when shapes disagree, when an input is missing, and for uncertain inputs where Laplace's
-    /// approximation is behind the model.
+    /// NaN is a missing cell, which sparse regression takes at the prior of its column. Errs when shapes
+    /// disagree and when an input is missing that must not be.
     pub fn predict(&self, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
         match self {
+            // The approximation knows how the functions of classes vary together, which a posterior does not.
             Regressor::Laplace(m, s) if var.is_none() => {
                 self.answers(m.approximation()?.latents(&s.apply(x)?)?)
             }
-            Regressor::Laplace(..) => {
-                Err(Error::invalid("predictions at uncertain inputs", "a sparse model", "an exact one"))
+            _ => self.predict_with(&self.model().posterior()?, x, var),
+        }
+    }
+
+    /// The same with a posterior of the model that is there already.
+    pub fn predict_with(&self, posterior: &Posterior, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
+        if let Some(q) = self.filled(x, var)? {
+            return self.predict_with(posterior, &q.mean, Some(&q.var));
+        }
+        let Some(s) = self.outer_scaling() else {
+            let mut there = match var {
+                None => posterior.predict(x)?,
+                Some(var) => posterior.predict_uncertain(&Gaussians::new(x.clone(), var.clone())?)?,
+            };
+            let noise = posterior.noise_variance();
+            for i in 0..there.var.rows() {
+                there.var.row_mut(i).iter_mut().zip(&noise).for_each(|(v, s)| *v += s);
             }
-            Regressor::Svgp(m, s) => match var {
-                None => self.answers(m.latents(&s.apply(x)?)?),
-                Some(var) => {
-                    let scaled =
-                        Mat::from_fn(var.rows(), var.cols(), |i, j| var[(i, j)] / s.scale[j] / s.scale[j]);
-                    self.answers(m.latents_uncertain(&Gaussians::new(s.apply(x)?, scaled)?)?)
-                }
-            },
-            _ => {
-                let posterior = self.model().posterior()?;
-                let mut there = match var {
-                    None => posterior.predict(x)?,
-                    Some(var) => posterior.predict_uncertain(&Gaussians::new(x.clone(), var.clone())?)?,
-                };
-                let noise = posterior.noise_variance();
-                for i in 0..there.var.rows() {
-                    there.var.row_mut(i).iter_mut().zip(&noise).for_each(|(v, s)| *v += s);
-                }
-                Ok(Answers::Values(there))
+            return Ok(Answers::Values(there));
+        };
+        let x = s.apply(x)?;
+        self.answers(match var {
+            None => posterior.predict(&x)?.into(),
+            Some(var) => {
+                let scaled =
+                    Mat::from_fn(var.rows(), var.cols(), |i, j| var[(i, j)] / s.scale[j] / s.scale[j]);
+                posterior.predict_uncertain(&Gaussians::new(x, scaled)?)?.into()
             }
+        })
+    }
+
+    /// The units of the inputs, where the model itself does not know them.
+    pub(super) fn outer_scaling(&self) -> Option<&Scaling> {
+        match self {
+            Regressor::Laplace(_, s) | Regressor::Svgp(_, s) => Some(s),
+            _ => None,
         }
     }
 
@@ -217,5 +269,57 @@ impl Regressor {
         let rates = observations.rates(&latents)?;
         let latent = Prediction { mean: latents.mean, var: latents.var };
         Ok(Answers::Counts { mean: rates.mean, var: rates.count_var, latent })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Rbf;
+    use crate::model::{Regression, SparseOptions};
+
+    #[test]
+    fn a_missing_input_is_the_prior_of_its_column() {
+        let x = Mat::from_fn(30, 2, |i, j| (1.7 * i as f64 + j as f64).sin() * (1.0 + j as f64) + 5.0);
+        let y = Mat::from_fn(30, 1, |i, _| x[(i, 0)].sin() + x[(i, 1)]);
+        let options = SparseOptions { inducing: 10, scale_inputs: Scale::Standardize, ..Default::default() };
+        let sparse = SparseRegression::new(x.clone(), None, y.clone(), Rbf::new(2), &options).unwrap();
+        let model = Regressor::Sparse(Box::new(sparse));
+        let column: Vec<f64> = x.col(1);
+        let m = column.iter().sum::<f64>() / 30.0;
+        let v = column.iter().map(|c| (c - m).powi(2)).sum::<f64>() / 30.0;
+        let filled = Mat::from_rows(&[[5.2, m], [4.9, 5.5]]);
+        let spread = Mat::from_rows(&[[0.0, v], [0.0, 0.0]]);
+        let holed = Mat::from_rows(&[[5.2, f64::NAN], [4.9, 5.5]]);
+        let (Answers::Values(a), Answers::Values(b)) =
+            (model.predict(&holed, None).unwrap(), model.predict(&filled, Some(&spread)).unwrap())
+        else {
+            panic!("values");
+        };
+        assert!(
+            (a.mean[(0, 0)] - b.mean[(0, 0)]).abs() < 1e-9 && (a.var[(0, 0)] - b.var[(0, 0)]).abs() < 1e-9
+        );
+        // The complete row of the same table is as certain as it was.
+        let Answers::Values(alone) = model.predict(&holed.slice_rows(1, 2), None).unwrap() else {
+            panic!("values");
+        };
+        assert!((a.var[(1, 0)] - alone.var[(0, 0)]).abs() < 1e-6 && a.var[(0, 0)] > 2.0 * a.var[(1, 0)]);
+        assert!(model.predict(&Mat::filled(1, 3, f64::NAN), None).is_err());
+        let exact = Regressor::Gp(Box::new(Regression::new(x, y, Rbf::new(2)).unwrap()));
+        assert!(exact.predict(&holed, None).is_err());
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_squared_are_refused() {
+        let (x, y) = (Mat::from_fn(4, 1, |i, _| i as f64), Mat::column(&[1.0, 2.0, 4.0, 3.0]));
+        for factor in [1e300, 1e-300] {
+            for (x, y) in [(x.map(|v| v * factor), y.clone()), (x.clone(), y.map(|v| v * factor))] {
+                let e = Regression::new(x.clone(), y.clone(), Rbf::new(1)).err().unwrap().to_string();
+                assert!(e.contains("row ") && e.contains("power of ten") && e.len() < 160, "{e}");
+                let options = SparseOptions::default();
+                assert!(SparseRegression::new(x, None, y, Rbf::new(1), &options).is_err());
+            }
+        }
+        assert!(Regression::new(x, y.map(|v| v * 1e60), Rbf::new(1)).is_ok());
     }
 }

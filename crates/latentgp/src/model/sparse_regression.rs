@@ -10,7 +10,8 @@
 //! asked, X are scaled inside; the bound is that of the data as given.
 
 use super::missing_inputs::UncertainInputs;
-use super::regression::{check_inputs, noise_param};
+use super::noise::noise_param;
+use super::regression::check_inputs;
 use super::restarts::{Climb, best_of, stage};
 use super::sparse_bound::{BoundGrad, SparseBound};
 use super::training::{OnProgress, spread_out};

@@ -4,6 +4,7 @@
 //! long that a projected input is about one lengthscale away from another whatever K; Z starts at projected
 //! rows that are far apart. Restarts, which run in parallel, draw P and Z afresh; the best evidence is kept.
 
+use super::noise::noise_param_of;
 use super::restarts::{Fitted, best_of};
 use super::stages::Stages;
 use super::supervised::fix_redundant_lengthscales;
@@ -120,16 +121,16 @@ impl SpgpDrTraining {
         };
         let latent = linalg::mul_nt(&data.x, &p);
         let z = spread_out(&latent, self.inducing.min(data.x.rows()), &mut rng);
-        let noise = self.noise * data.variance();
+        let noise = noise_param_of(self.noise, data.variance());
         let mut kernel = kernel.boxed();
         let mut model = match plain {
-            true => SpgpDr::fitc(data.clone(), kernel, z, noise)?,
+            true => SpgpDr::fitc(data.clone(), kernel, z, noise.get())?,
             false => {
                 fix_redundant_lengthscales(&mut *kernel);
-                SpgpDr::new(data.clone(), kernel, p, z, noise)?
+                SpgpDr::new(data.clone(), kernel, p, z, noise.get())?
             }
         };
-        model.jitter = self.jitter;
+        (model.jitter, model.noise) = (self.jitter, noise);
         Ok(model)
     }
 }
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
     use crate::kernel::{Matern52, Rbf};
     use crate::metrics::nmse;
-    use crate::model::Model;
+    use crate::model::{Model, NOISE_FLOOR, noise_at_floor};
     use crate::optim::StopReason;
     use std::ops::ControlFlow;
 
@@ -177,6 +178,16 @@ mod tests {
         let along = |i: usize| x[(i, 0)] - x[(i, 2)] / 100.0;
         let y = Mat::from_fn(n, 1, |i, _| 40.0 + 7.0 * (3.0 * along(i)).sin() + 0.1 * (i as f64).sin());
         (x, y)
+    }
+
+    #[test]
+    fn data_without_noise_end_on_the_floor_of_it() {
+        let x = Mat::from_fn(40, 2, |i, j| ((i * 13 + j * 29) as f64 * 0.618).fract());
+        let y = Mat::from_fn(40, 1, |i, _| 5.0 + x[(i, 0)] + 0.5 * x[(i, 1)]);
+        let how = SpgpDrTraining { latent_dim: 1, inducing: 20, ..Default::default() };
+        let fit = how.fit(&x, &y, &Rbf::new(1), QUIET).unwrap();
+        let noise = &fit.model.noise;
+        assert!(noise.get() > NOISE_FLOOR && noise_at_floor(noise), "{}", noise.get());
     }
 
     #[test]
@@ -221,7 +232,7 @@ mod tests {
         finite(&Mat::filled(20, 5, 1.0), &y);
         finite(&Mat::from_fn(20, 5, |i, _| (i / 10) as f64), &y);
         finite(&x.slice_rows(0, 1), &y.slice_rows(0, 1));
-        finite(&x.map(|v| v * 1e200), &y.map(|v| v * 1e-200));
+        finite(&x.map(|v| v * 1e140), &y.map(|v| v * 1e-140));
         assert!(fit(&x.map(|v| v / 0.0), &y).is_err());
         assert!(how.fit(&x, &y, &Matern52::new(3), QUIET).is_err());
         assert!(SpgpDrTraining { latent_dim: 0, ..how.clone() }.fit(&x, &y, &Rbf::new(2), QUIET).is_err());

@@ -29,14 +29,14 @@ impl<'a> Stages<'a> {
         held: bool,
         noisy: bool,
     ) -> Result<()> {
-        let asked = self.last.is_some_and(|r| r.stop_reason == StopReason::Asked);
-        if asked || limit == 0 {
+        if self.asked() || limit == 0 {
             return Ok(());
         }
         let (before, restart, watch, trace) = (self.iterations, self.restart, self.watch, &mut self.trace);
         let mut see = |step: &Step<'_>| {
             trace.push(-step.value);
-            watch(&Progress { restart, held, iteration: before + step.iteration, bound: -step.value })
+            let (iteration, bound) = (before + step.iteration, -step.value);
+            watch(&Progress { restart, held, iteration, bound, u: step.u.into() })
         };
         let how: Box<dyn Optimizer> = match noisy {
             true => Box::new(Adam { max_iterations: limit, ..Adam::default() }),
@@ -47,6 +47,11 @@ impl<'a> Stages<'a> {
         self.evaluations += report.evaluations;
         self.last = Some(report);
         Ok(())
+    }
+
+    /// Whether the last stage was asked to stop.
+    pub(super) fn asked(&self) -> bool {
+        self.last.is_some_and(|r| r.stop_reason == StopReason::Asked)
     }
 
     /// The model as the stages left it.

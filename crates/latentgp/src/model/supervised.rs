@@ -36,6 +36,8 @@ impl Supervised {
         }
         no_gap(x, "input")?;
         no_gap(y, "target")?;
+        check_range(x, "input")?;
+        check_range(y, "target")?;
         let (inputs, outputs) = (Scaling::fit(x, inputs)?, Scaling::fit(y, outputs)?);
         Ok(Supervised { x: inputs.apply(x)?, y: outputs.apply(y)?, inputs, outputs })
     }
@@ -63,6 +65,45 @@ fn no_gap(of: &Mat, what: &str) -> Result<()> {
     Err(Error::data(
         format!("row {row}, column {column} of the {what}s"),
         "the value is missing; leave the row out",
+    ))
+}
+
+/// The largest magnitude that a column may have, and the inverse of the smallest: variances, which are squares,
+/// stay in the range of numbers.
+pub const LARGEST: f64 = 1e152;
+
+/// The first cell, row and column, whose magnitude no model can work with: above [`LARGEST`], or the largest of a
+/// column that is not all zero and below its inverse. NaN is a missing cell; infinities are another matter.
+///
+/// ```
+/// use latentgp::{Mat, model::beyond_range};
+/// assert_eq!(beyond_range(&Mat::from_rows(&[[1.0, 2.0], [3.0, 1e300]])), Some((1, 1)));
+/// assert_eq!(beyond_range(&Mat::from_rows(&[[1e-300, 2.0], [0.0, 0.0]])), Some((0, 0)));
+/// assert_eq!(beyond_range(&Mat::from_rows(&[[0.0, 2.0], [0.0, 1e-300]])), None);
+/// ```
+pub fn beyond_range(of: &Mat) -> Option<(usize, usize)> {
+    for j in 0..of.cols() {
+        let size = |i: &usize| of[(*i, j)].abs();
+        let seen = (0..of.rows()).filter(|i| !of[(*i, j)].is_nan());
+        let Some(largest) = seen.max_by(|a, b| size(a).total_cmp(&size(b))) else { continue };
+        let magnitude = size(&largest);
+        if (magnitude > LARGEST && magnitude.is_finite()) || (magnitude > 0.0 && magnitude < 1.0 / LARGEST) {
+            return Some((largest, j));
+        }
+    }
+    None
+}
+
+/// Errs at a cell [`beyond_range`].
+pub(super) fn check_range(of: &Mat, what: &str) -> Result<()> {
+    let Some((i, j)) = beyond_range(of) else { return Ok(()) };
+    Err(Error::data(
+        format!("row {}, column {} of the {what}s", i + 1, j + 1),
+        format!(
+            "{:.3e} is beyond what can be squared; multiply the column by a power of ten that brings it \
+             near 1",
+            of[(i, j)]
+        ),
     ))
 }
 

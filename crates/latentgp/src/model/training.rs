@@ -7,6 +7,8 @@
 //!
 //! Restarts shift the start of μ and the choice of Z; they run in parallel, and the best bound is kept.
 
+use super::noise::noise_param;
+use super::run::{hold, release};
 use super::{BayesianGplvm, Certificate, Jitter, Model, Outputs, Run, Stage, pca};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
@@ -14,15 +16,13 @@ use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::optim::StopReason;
-use crate::param::Transform;
+use crate::param::{self, Parameterized};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
-
-/// σ² stays above this part of the variance of the scaled data.
-const NOISE_FLOOR: f64 = 1e-6;
+use std::sync::Arc;
 
 /// How a Bayesian GPLVM is made and fitted.
 #[derive(Clone)]
@@ -70,7 +70,7 @@ impl Default for Training {
 }
 
 /// Where a fit stands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Progress {
     /// Which of the restarts, from 0.
     pub restart: usize,
@@ -80,6 +80,17 @@ pub struct Progress {
     pub iteration: usize,
     /// The bound.
     pub bound: f64,
+    /// The parameters that move, unconstrained.
+    pub u: Arc<[f64]>,
+}
+
+impl Progress {
+    /// Puts these parameters into a model that is as its run began.
+    pub fn place_in(&self, model: &mut (impl Parameterized + ?Sized)) {
+        let fixed = if self.held { hold(model) } else { Vec::new() };
+        param::unflatten(model, &self.u);
+        release(model, &fixed);
+    }
 }
 
 /// A fitted model and how it got there.
@@ -124,6 +135,7 @@ impl Training {
                 held: run.stage == Stage::Held,
                 iteration: run.total_iterations(),
                 bound: run.bound().unwrap_or(f64::NAN),
+                u: run.place.u().into(),
             })
         })
     }
@@ -179,16 +191,17 @@ impl Training {
         let z = spread_out(&mean, self.inducing.min(y.rows()), &mut rng);
         let q = Gaussians::new(mean, Mat::filled(y.rows(), self.latent_dim, self.variance))?;
         let outputs = Outputs::new(scaled);
-        let size = match variance_of(&outputs) {
-            size if size > 0.0 => size,
-            _ => 1.0,
-        };
-        let noise = (self.noise * size).max(2.0 * NOISE_FLOOR * size);
-        let mut model =
-            BayesianGplvm::new(outputs, scaling, kernel.boxed(), self.expectation.clone(), q, z, noise)?;
-        model.jitter = self.jitter;
-        // Data without noise would drive σ² to 0, where rounding decides what the bound is.
-        model.noise.transform = Transform::Above { lo: NOISE_FLOOR * size };
+        let noise = noise_param(self.noise, &outputs);
+        let mut model = BayesianGplvm::new(
+            outputs,
+            scaling,
+            kernel.boxed(),
+            self.expectation.clone(),
+            q,
+            z,
+            noise.get(),
+        )?;
+        (model.jitter, model.noise) = (self.jitter, noise);
         Ok(model)
     }
 
@@ -257,12 +270,6 @@ impl Training {
         };
         Ok((fit, run))
     }
-}
-
-/// The mean square of the observed cells.
-pub(super) fn variance_of(outputs: &Outputs) -> f64 {
-    let cells: usize = outputs.observed().iter().sum();
-    outputs.groups.iter().map(|g| g.yy).sum::<f64>() / cells.max(1) as f64
 }
 
 /// Principal components, each scaled to unit variance; restarts after the first are shaken.

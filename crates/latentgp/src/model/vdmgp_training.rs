@@ -9,7 +9,9 @@
 //!
 //! Restarts, which run in parallel, draw other weights; the best bound is kept.
 
+use super::noise::noise_param_of;
 use super::restarts::{Fitted, best_of};
+use super::run::{hold, release};
 use super::stages::{Stages, spread_along_dominant};
 use super::supervised::fix_redundant_lengthscales;
 use super::training::{OnProgress, spread_out};
@@ -20,7 +22,6 @@ use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::mat::Mat;
-use crate::param::Parameterized;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -100,9 +101,20 @@ impl VdmgpTraining {
         kernel: &dyn Kernel,
         watch: &OnProgress<'_>,
     ) -> Result<Fitted<Vdmgp>> {
-        let data = Supervised::new(x, y, self.scale_inputs, self.scale_outputs)?;
+        self.fit_uncertain(x, None, y, kernel, watch)
+    }
+
+    /// The same for inputs with known standard deviations, as large as x; see [`Vdmgp::x_var`].
+    pub fn fit_uncertain(
+        &self,
+        x: &Mat,
+        std: Option<&Mat>,
+        y: &Mat,
+        kernel: &dyn Kernel,
+        watch: &OnProgress<'_>,
+    ) -> Result<Fitted<Vdmgp>> {
         best_of(self.restarts, |restart| {
-            let mut model = self.start(&data, kernel, restart)?;
+            let mut model = self.start_uncertain(x, std, y, kernel, restart)?;
             let mut stages = Stages::new(restart, watch);
             let noisy = self.expectation.is_stochastic();
             if self.hold > 0 {
@@ -110,11 +122,28 @@ impl VdmgpTraining {
                 let done = stages.stage(&mut model, self.hold, true, noisy);
                 release(&mut model, &held);
                 done?;
-                model.z.value = spread_along_dominant(&model.latent().mean, model.z.value.rows());
+                if !stages.asked() {
+                    model.z.value = spread_along_dominant(&model.latent().mean, model.z.value.rows());
+                }
             }
             stages.stage(&mut model, self.max_iterations, false, noisy)?;
             stages.done(model)
         })
+    }
+
+    /// The model at the start of a restart of [`fit_uncertain`](Self::fit_uncertain).
+    pub fn start_uncertain(
+        &self,
+        x: &Mat,
+        std: Option<&Mat>,
+        y: &Mat,
+        kernel: &dyn Kernel,
+        restart: usize,
+    ) -> Result<Vdmgp> {
+        let data = Supervised::new(x, y, self.scale_inputs, self.scale_outputs)?;
+        let mut model = self.start(&data, kernel, restart)?;
+        model.x_var = std.map(|s| scaled_variances(s, &data)).transpose()?;
+        Ok(model)
     }
 
     /// The model at the start of a restart.
@@ -137,38 +166,33 @@ impl VdmgpTraining {
         let weights = Gaussians::new(mean, Mat::filled(k, d, self.variance))?;
         let mut kernel = kernel.boxed();
         fix_redundant_lengthscales(&mut *kernel);
-        let noise = self.noise * data.variance();
+        let noise = noise_param_of(self.noise, data.variance());
         let (expectation, prior) = (self.expectation.clone(), self.prior.clone());
-        let mut model = Vdmgp::new(data.clone(), kernel, expectation, prior, weights, z, noise)?;
-        model.jitter = self.jitter;
+        let mut model = Vdmgp::new(data.clone(), kernel, expectation, prior, weights, z, noise.get())?;
+        (model.jitter, model.noise) = (self.jitter, noise);
         Ok(model)
     }
 }
 
-/// Fixes the noise and the kernel's variances; tells which of them were free.
-fn hold(model: &mut Vdmgp) -> Vec<String> {
-    let mut held = Vec::new();
-    for (name, p) in model.params_mut() {
-        let is_scale = name == "noise" || (name.starts_with("kernel.") && name.ends_with("variance"));
-        if is_scale && !p.fixed {
-            p.fixed = true;
-            held.push(name);
-        }
+/// The variances of scaled inputs, of standard deviations in the units of the data.
+fn scaled_variances(std: &Mat, data: &Supervised) -> Result<Mat> {
+    if std.shape() != data.x.shape() {
+        return Err(Error::shape("standard deviations of the inputs", data.x.shape(), std.shape()));
     }
-    held
-}
-
-fn release(model: &mut Vdmgp, held: &[String]) {
-    model.params_mut().into_iter().filter(|(name, _)| held.contains(name)).for_each(|(_, p)| p.fixed = false);
+    if let Some(bad) = std.as_slice().iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
+        return Err(Error::invalid("standard deviation of an input", "a finite number, not negative", bad));
+    }
+    Ok(Mat::from_fn(std.rows(), std.cols(), |i, j| (std[(i, j)] / data.inputs.scale[j]).powi(2)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::sinc;
-    use crate::kernel::{Matern32, Rbf};
-    use crate::model::Model;
+    use crate::kernel::{Constant, Linear, Matern32, Rbf};
+    use crate::model::{Model, NOISE_FLOOR};
     use crate::optim::StopReason;
+    use crate::param::Parameterized;
     use std::ops::ControlFlow;
 
     const QUIET: &OnProgress<'static> = &|_| ControlFlow::Continue(());
@@ -205,6 +229,8 @@ mod tests {
             assert_eq!(fit.trace.len(), last);
             let noise_is_free = fit.model.params().iter().any(|(name, p)| name == "noise" && !p.fixed);
             assert!(noise_is_free);
+            // What is kept is what was reached.
+            assert!((fit.evidence - fit.trace[last - 1]).abs() < 1e-9 * fit.evidence.abs());
         }
     }
 
@@ -221,6 +247,25 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_that_explains_nothing_leaves_the_noise_at_the_variance() {
+        let sinc::Sinc { x, y } = sinc::simulate(40, 0);
+        let fit = quick().fit(&x, &y, &Constant::new(), QUIET).unwrap();
+        // Standardised targets: all of their variance is noise, and the evidence is that of white noise.
+        assert!((fit.model.noise.get() - 1.0).abs() < 0.1, "{}", fit.model.noise.get());
+        let white = -0.5 * 40.0 * (std::f64::consts::TAU.ln() + 1.0) + fit.model.constant();
+        assert!(fit.evidence <= white + 1.0, "{} against {white}", fit.evidence);
+    }
+
+    #[test]
+    fn noise_stops_at_its_floor() {
+        let x = Mat::from_fn(20, 1, |i, _| 0.1 * i as f64);
+        let y = x.map(|v| 3.0 * v);
+        let how = VdmgpTraining { hold: 20, max_iterations: 300, latent_dim: 1, inducing: 5, ..quick() };
+        let fit = how.fit(&x, &y, &Linear::new(1), QUIET).unwrap();
+        assert!(fit.model.noise.get() > NOISE_FLOOR && fit.evidence.is_finite());
+    }
+
+    #[test]
     fn bad_input_is_a_model_or_an_error() {
         let sinc::Sinc { x, y } = sinc::simulate(20, 0);
         let how = VdmgpTraining { inducing: 30, ..quick() };
@@ -232,7 +277,7 @@ mod tests {
             let shares: f64 = fit.model.relevance().unwrap().inputs.iter().map(|i| i.share).sum();
             assert!(shares == 0.0 || (shares - 1.0).abs() < 1e-9, "{shares}");
         };
-        // Without noise in the targets, σ² falls until rounding stops it.
+        // Without noise in the targets, σ² falls to its floor.
         finite_after(&long, &x, &Mat::filled(20, 1, 3.0));
         finite_after(&long, &x, &x.select_cols(&[4]));
         let finite = |x: &Mat, y: &Mat| finite_after(&how, x, y);
@@ -241,7 +286,7 @@ mod tests {
         finite(&Mat::filled(20, 5, 1.0), &y);
         finite(&Mat::from_fn(20, 5, |i, _| (i / 10) as f64), &y);
         finite(&x.slice_rows(0, 1), &y.slice_rows(0, 1));
-        finite(&x.map(|v| v * 1e200), &y.map(|v| v * 1e-200));
+        finite(&x.map(|v| v * 1e150), &y.map(|v| v * 1e-150));
         finite(&x, &Mat::from_fn(20, 3, |i, j| (i * j) as f64));
         let fails = |how: VdmgpTraining, x: &Mat| how.fit(x, &y, &Rbf::new(2), QUIET).is_err();
         assert!(fails(how.clone(), &x.map(|v| v / 0.0)));
@@ -254,5 +299,32 @@ mod tests {
         assert!(fails(VdmgpTraining { spread: f64::NAN, ..how.clone() }, &x));
         assert!(fails(VdmgpTraining { noise: 0.0, ..how.clone() }, &x));
         assert!(fails(VdmgpTraining { prior: WeightPrior::fixed(&[1.0]), ..how }, &x));
+    }
+
+    #[test]
+    fn errors_of_inputs_spread_their_places() {
+        let x = Mat::from_fn(40, 2, |i, j| ((i * 7 + j * 11) as f64 * 0.618).fract() * 4.0);
+        let y = Mat::from_fn(40, 1, |i, _| x[(i, 0)].sin() + 0.1 * ((i * 13) as f64).sin());
+        let how =
+            VdmgpTraining { latent_dim: 1, inducing: 8, hold: 30, max_iterations: 30, ..Default::default() };
+        let fit = |std: Option<&Mat>| {
+            how.fit_uncertain(&x, std, &y, &Rbf::new(1), &|_| std::ops::ControlFlow::Continue(()))
+        };
+        let (plain, certain) = (fit(None).unwrap(), fit(Some(&Mat::zeros(40, 2))).unwrap());
+        assert!((certain.evidence - plain.evidence).abs() < 1e-6 * plain.evidence.abs());
+        let errors = Mat::from_fn(40, 2, |_, j| if j == 0 { 0.3 } else { 0.0 });
+        let mut told = fit(Some(&errors)).unwrap().model;
+        let wide = told.latent();
+        // By hand: S = (X∘X + R)Vᵀ + R(W∘W)ᵀ.
+        let (r, w, v) =
+            ((0.3 / told.data.inputs.scale[0]).powi(2), told.mean.value[(0, 0)], told.var.value[(0, 0)]);
+        told.x_var = None;
+        let narrow = told.latent();
+        for i in 0..40 {
+            assert!((wide.var[(i, 0)] - narrow.var[(i, 0)] - r * (v + w * w)).abs() < 1e-12);
+        }
+        for bad in [Mat::zeros(40, 1), Mat::filled(40, 2, -1.0), Mat::filled(40, 2, f64::NAN)] {
+            assert!(fit(Some(&bad)).is_err());
+        }
     }
 }

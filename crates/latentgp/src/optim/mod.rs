@@ -77,12 +77,14 @@ pub enum StopReason {
     LineSearch,
     /// The caller asked to stop.
     Asked,
+    /// There was nothing to iterate: the optimum has a formula.
+    ClosedForm,
 }
 
 impl StopReason {
     /// Whether it is a minimum, within the tolerances, that ended the run.
     pub fn converged(self) -> bool {
-        matches!(self, StopReason::Gradient | StopReason::Value)
+        matches!(self, StopReason::Gradient | StopReason::Value | StopReason::ClosedForm)
     }
 }
 
@@ -95,6 +97,7 @@ impl fmt::Display for StopReason {
             StopReason::MaxEvaluations => "the limit of evaluations was reached",
             StopReason::LineSearch => "no step along the direction of descent was acceptable",
             StopReason::Asked => "stopped on request",
+            StopReason::ClosedForm => "closed form",
         })
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn pack(z: &Mat) -> (Vec<f64>, usize) {
 
 /// r2[m] = Σ_q ((x_q − z_qm)/ℓ_q)².
 #[inline(always)]
-fn distances<const FMA: bool>(x: &[f64], zt: &[f64], inverse: &[f64], r2: &mut [f64]) {
+pub(in crate::kernel) fn distances<const FMA: bool>(x: &[f64], zt: &[f64], inverse: &[f64], r2: &mut [f64]) {
     r2.fill(0.0);
     for (q, z) in zt.chunks_exact(r2.len()).enumerate() {
         let (x, inverse) = (x[q], inverse[q]);

@@ -7,10 +7,12 @@ mod block;
 mod shapes;
 mod star;
 
+pub(super) use block::distances;
 pub(crate) use block::{LANES, pack};
 pub use shapes::{Shape, shape};
 
 use super::expression;
+use super::wide::{self, WIDE};
 use super::{ClosedForm, Kernel, KernelGrad, PointGrad, StarKernel, Term};
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized, Transform};
@@ -68,12 +70,12 @@ impl<S: Shape> Stationary<S> {
         self.lengthscale.len() == self.dim
     }
 
-    fn inverse_lengthscales(&self) -> Vec<f64> {
+    pub(super) fn inverse_lengthscales(&self) -> Vec<f64> {
         let l = self.lengthscale.as_slice();
         (0..self.dim).map(|q| 1.0 / l[if l.len() == 1 { 0 } else { q }]).collect()
     }
 
-    fn alpha(&self) -> f64 {
+    pub(super) fn alpha(&self) -> f64 {
         self.alpha.as_ref().map_or(0.0, Param::get)
     }
 
@@ -156,9 +158,15 @@ impl<S: Shape> Kernel for Stationary<S> {
     }
 
     fn cross_adjoint(&self, x: &Mat, z: &Mat, bar: &Mat, grad: KernelGrad<'_>) {
-        if !z.is_empty() {
-            vectorize(CrossAdjoint { kernel: self, x, z, bar, grad });
+        match z.is_empty() {
+            true => {}
+            false if self.dim >= WIDE => wide::cross_adjoint(self, x, z, bar, grad),
+            false => vectorize(CrossAdjoint { kernel: self, x, z, bar, grad }),
         }
+    }
+
+    fn constant_diag(&self) -> bool {
+        true
     }
 
     fn star(&self) -> Option<&dyn StarKernel> {

@@ -20,7 +20,7 @@ pub use forecast::{Forecast, LEVELS, Score};
 pub use simulate::{Propagation, Simulation, StartVariance, UncertainTraining};
 pub use trajectories::Draws;
 
-use super::regression::noise_param;
+use super::noise::noise_param;
 use super::training::OnProgress;
 use super::{
     Fitted, Model, Outputs, Regression, RegressionOptions, Restarts, SparseOptions, SparseRegression,

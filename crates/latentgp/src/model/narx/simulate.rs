@@ -8,14 +8,15 @@
 //! ```
 //!
 //! The moments assume that the function is drawn anew at every step; trajectories by [`Draws::Function`]
-//! keep one function, and are the reference. With [`UncertainTraining`] the posterior is that of a GPLVM at
+//! keep one function, and are the reference. Monte Carlo has nodes of its own at every step: nodes that repeat
+//! would push every step to the same side, and the errors of the steps would add up. With [`UncertainTraining`] the posterior is that of a GPLVM at
 //! Z = μ = X, as in the papers.
 
 use super::window::Window;
 use super::{Draws, Forecast, Narx, Process, trajectories};
 use crate::error::{Error, Result};
 use crate::expectation::correlated::{Basis, Correlated, Moments, certain, is_closed, moments, resolve};
-use crate::expectation::{Analytic, Auto, Expectation, Gaussians};
+use crate::expectation::{self, Analytic, Auto, Expectation, Gaussians};
 use crate::linalg;
 use crate::mat::Mat;
 use crate::mean::Mean;
@@ -161,6 +162,18 @@ impl Stepper {
     }
 }
 
+/// The rule that takes the steps: Monte Carlo with fresh nodes, by seed and step, anything else as it is.
+fn stepping(by: &dyn Expectation) -> Result<Box<dyn Expectation>> {
+    let text = by.expression();
+    let fixed = text.strip_suffix(')').filter(|t| t.starts_with("monte_carlo(") && !by.is_stochastic());
+    let Some(fixed) = fixed else { return Ok(by.boxed()) };
+    let mut fresh = expectation::parse(&format!("{fixed}, fresh=true)"))?;
+    if let Some(limit) = by.max_nodes() {
+        fresh.set_max_nodes(limit);
+    }
+    Ok(fresh)
+}
+
 /// Moments at independent coordinates, by the closed form of independent inputs where there is one.
 fn independent(by: &dyn Expectation, of: &Arc<Basis>, mean: Vec<f64>, var: &[f64]) -> Result<Moments> {
     let closed = is_closed(resolve(by, &*of.kernel));
@@ -215,11 +228,11 @@ impl Narx {
             Propagation::Certain => run.moments(&Stepper::new(self.posterior()?)?, window, None, false)?,
             Propagation::Independent(by) => {
                 let stepper = Stepper::new(self.posterior_for(how, &**by)?)?;
-                run.moments(&stepper, window, Some(by.clone()), false)?
+                run.moments(&stepper, window, Some(stepping(&**by)?), false)?
             }
             Propagation::Correlated(by) => {
                 let stepper = Stepper::new(self.posterior_for(how, &**by)?)?;
-                run.moments(&stepper, window, Some(by.clone()), true)?
+                run.moments(&stepper, window, Some(stepping(&**by)?), true)?
             }
             Propagation::Trajectories { count, seed, draws } => {
                 trajectories::run(&Stepper::new(self.posterior()?)?, &window, &run, *count, *seed, *draws)?
@@ -330,4 +343,25 @@ impl Run<'_> {
 
 pub(super) fn diverged(step: usize) -> Error {
     Error::not_finite(format!("the forecast of step {} (the simulated series grows without bound)", step + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expectation::{MonteCarlo, QuasiMonteCarlo, Unscented};
+
+    #[test]
+    fn draws_are_fresh_at_every_step_and_nothing_else_changes() {
+        let mut limited = MonteCarlo::new(24, 7);
+        limited.max_nodes = 99;
+        let found = stepping(&limited).unwrap();
+        assert_eq!(found.expression(), "monte_carlo(samples=24, seed=7, fresh=true)");
+        assert_eq!(found.max_nodes(), Some(99));
+        assert_eq!(stepping(&*found).unwrap().expression(), found.expression());
+        let others: [Box<dyn Expectation>; 4] =
+            [Box::new(Auto), Box::new(Analytic), Box::new(Unscented), Box::new(QuasiMonteCarlo::new(64, 1))];
+        for rule in others {
+            assert_eq!(stepping(&*rule).unwrap().expression(), rule.expression());
+        }
+    }
 }

@@ -1,0 +1,276 @@
+//! Latent spaces by the papers' protocol, scored by nearest neighbours: Tables 1 and 2.
+
+use super::context::Context;
+use super::part::Picture;
+use super::psi::fresh;
+use super::table::{Estimate, Measure, Row};
+use crate::failure::Outcome;
+use crate::figure::{self, Coordinate, LatentMap};
+use latentgp::expectation::Expectation;
+use latentgp::kernel::Kernel;
+use latentgp::metrics::knn_accuracy;
+use latentgp::model::{BayesianGplvm, Fitted, PapersTraining};
+use latentgp::optim::StopReason;
+use latentgp::{Mat, numpy};
+use rayon::prelude::*;
+use std::time::Instant;
+
+/// What the tables compare.
+pub const ACCURACY: Measure = Measure { name: "1-NN, %", key: "accuracy", decimals: 1 };
+/// Folds and their seed in the published experiments.
+const FOLDS: (usize, u32) = (5, 42);
+/// Apart, so that two seeds of the command share no draws.
+const STRIDE: u64 = 1_000_000;
+
+/// How far the starts of twins lie apart, relatively.
+const ROUNDING: f64 = 1e-13;
+
+/// Rows, and what they are.
+pub struct Data {
+    /// N×D.
+    pub y: Mat,
+    /// The class of each row.
+    pub labels: Vec<usize>,
+    /// What figures call the classes.
+    pub names: Vec<String>,
+    folds: Vec<Vec<usize>>,
+}
+
+/// How Ψ-statistics are computed.
+pub enum Method {
+    /// The same at every step.
+    Fixed(Box<dyn Expectation>),
+    /// So many draws, anew at every step, in several runs.
+    MonteCarlo(usize),
+}
+
+/// A line of the table to come.
+pub struct Case {
+    /// How the table calls the method.
+    pub method: String,
+    /// How it calls the kernel.
+    pub name: &'static str,
+    /// The kernel of a run.
+    pub kernel: Box<dyn Fn(u64) -> latentgp::Result<Box<dyn Kernel>> + Sync>,
+    /// The method itself.
+    pub by: Method,
+    /// The protocol.
+    pub how: PapersTraining,
+    /// Fits from starts that differ by rounding, of which the best bound is kept.
+    pub twins: usize,
+    /// The papers' accuracy in per cent.
+    pub theirs: Option<Estimate>,
+}
+
+/// A fitted line.
+pub struct Found {
+    /// The line.
+    pub row: Row,
+    /// The model of its first run.
+    pub model: BayesianGplvm,
+}
+
+/// A method that is the same at every step.
+pub fn fixed(rule: impl Expectation + 'static) -> Method {
+    Method::Fixed(Box::new(rule))
+}
+
+/// A line that was not run, and why.
+pub fn skipped(case: &Case, why: &str) -> Row {
+    let (method, kernel) = (case.method.clone(), case.name.into());
+    Row { method, kernel, theirs: vec![case.theirs], note: why.into(), ..Row::default() }
+}
+
+impl Data {
+    /// Rows with the folds of the papers.
+    pub fn new(y: Mat, labels: Vec<usize>, names: Vec<String>) -> Outcome<Self> {
+        let folds = numpy::kfold(y.rows(), FOLDS.0, FOLDS.1)?;
+        Ok(Data { y, labels, names, folds })
+    }
+
+    /// Accuracy in each fold, in per cent.
+    fn score(&self, x: &Mat) -> Outcome<Vec<f64>> {
+        let found = knn_accuracy(x, &self.labels, 1, &self.folds)?;
+        Ok(found.folds.iter().map(|a| 100.0 * a).collect())
+    }
+
+    /// The line of principal components, and where they put the rows.
+    pub fn pca(&self, how: &PapersTraining, theirs: Option<Estimate>) -> Outcome<(Row, Mat)> {
+        let clock = Instant::now();
+        let two = PapersTraining { latent_dim: 2, ..how.clone() };
+        let rule = Box::new(latentgp::expectation::Unscented);
+        let x = two.start(&self.y, &latentgp::kernel::Rbf::new(2), rule)?.mean.value;
+        let row = Row {
+            method: "PCA".into(),
+            ours: vec![Estimate::over(&self.score(&x)?)],
+            theirs: vec![theirs],
+            seconds: clock.elapsed().as_secs_f64(),
+            ..Row::default()
+        };
+        Ok((row, x))
+    }
+
+    /// Fits and scores a line.
+    pub fn fit(&self, case: &Case, context: &Context) -> Outcome<Found> {
+        let clock = Instant::now();
+        let label = format!("{}, {}", case.method, case.name);
+        context.doing(&label)?;
+        let watch = context.watch(&label);
+        let runs: Vec<Box<dyn Expectation>> = match &case.by {
+            Method::Fixed(rule) => vec![rule.clone(); case.twins],
+            Method::MonteCarlo(samples) => (0..context.runs as u64)
+                .map(|run| Box::new(fresh(*samples, context.seed * STRIDE + run)) as Box<dyn Expectation>)
+                .collect(),
+        };
+        let drawn = matches!(case.by, Method::MonteCarlo(_));
+        let mut fits = runs
+            .into_par_iter()
+            .enumerate()
+            .map(|(run, rule)| {
+                let seed = context.seed * STRIDE + if drawn { run as u64 } else { 0 };
+                let y = if drawn { self.y.clone() } else { shaken(&self.y, run) };
+                case.how.fit(&y, &*(case.kernel)(seed)?, rule, &watch)
+            })
+            .collect::<latentgp::Result<Vec<Fitted<BayesianGplvm>>>>()?;
+        context.go_on()?;
+        let mut scores = Vec::new();
+        for fit in &fits {
+            scores.push(self.score(&shown(&fit.model))?);
+        }
+        let mut note = note(&fits);
+        if case.twins > 1 && !drawn {
+            let best = (0..fits.len()).max_by(|a, b| fits[*a].evidence.total_cmp(&fits[*b].evidence));
+            let best = best.expect("at least one fit");
+            let means: Vec<f64> = scores.iter().map(|s| Estimate::over(s).mean).collect();
+            let (lo, hi) = means.iter().fold((100f64, 0f64), |(lo, hi), m| (lo.min(*m), hi.max(*m)));
+            (fits, scores) = (vec![fits.swap_remove(best)], vec![scores.swap_remove(best)]);
+            note = format!("the best bound of {} fits, {lo:.0} to {hi:.0} %", case.twins);
+        }
+        let scores = scores.concat();
+        let bounds: Vec<f64> = fits.iter().map(|f| f.evidence).collect();
+        let row = Row {
+            method: case.method.clone(),
+            kernel: case.name.into(),
+            ours: vec![Estimate::over(&scores)],
+            theirs: vec![case.theirs],
+            bound: Some(Estimate::over(&bounds).mean),
+            seconds: clock.elapsed().as_secs_f64(),
+            note,
+            ..Row::default()
+        };
+        context.done(&format!(
+            "{label}: {:.1} %, bound {:.2}, {:.1} s",
+            row.ours[0].mean,
+            row.bound.unwrap_or(f64::NAN),
+            row.seconds
+        ));
+        let model = fits.into_iter().next().expect("at least one run").model;
+        Ok(Found { row, model })
+    }
+
+    /// Figure 2: where the rows lie, along the two dimensions with the smallest lengthscales.
+    pub fn picture(&self, found: &Found, slug: &str) -> Outcome<Picture> {
+        let model = &found.model;
+        let dims = two_dimensions(model);
+        let coordinate = |k: usize| Coordinate {
+            mean: model.mean.value.col(k),
+            variance: model.var.value.col(k),
+            title: figure::axis_title(k, None),
+        };
+        self.map(&found.row, slug, [coordinate(dims[0]), coordinate(dims[1])])
+    }
+
+    /// The same of principal components.
+    pub fn components(&self, row: &Row, x: &Mat, slug: &str) -> Outcome<Picture> {
+        let coordinate = |k: usize, title: &str| Coordinate {
+            mean: x.col(k),
+            variance: Vec::new(),
+            title: format!("{title} component"),
+        };
+        self.map(row, slug, [coordinate(1, "first"), coordinate(0, "second")])
+    }
+
+    fn map(&self, row: &Row, slug: &str, [x, y]: [Coordinate; 2]) -> Outcome<Picture> {
+        let labels = self.labels.iter().map(|l| self.names[*l].clone()).collect();
+        let title = format!("{}: {:.1} %", row.label(), row.ours[0].mean);
+        let map = LatentMap { title, x, y: Some(y), labels, inducing: Vec::new(), background: None };
+        let caption = format!("As Figure 2: {}. Ellipses are one standard deviation.", row.label());
+        Ok(Picture { slug: slug.into(), caption, figure: figure::latent_map(&map)? })
+    }
+}
+
+/// The data with the last digits moved: a start that differs from the first, run 0, by rounding.
+fn shaken(y: &Mat, run: usize) -> Mat {
+    let part = |k: usize| 1.0 + ROUNDING * run as f64 * (k as f64).sin();
+    Mat::from_fn(y.rows(), y.cols(), |i, j| y[(i, j)] * part(i * y.cols() + j))
+}
+
+/// The two dimensions with the smallest lengthscales; the first two where the kernel has none.
+fn two_dimensions(model: &BayesianGplvm) -> Vec<usize> {
+    let q = model.mean.value.cols();
+    let relevance = model.kernel.relevance().unwrap_or(vec![1.0; q]);
+    let mut order: Vec<usize> = (0..q).collect();
+    order.sort_by(|a, b| relevance[*b].total_cmp(&relevance[*a]));
+    order.truncate(2);
+    order
+}
+
+/// The positions that are scored.
+fn shown(model: &BayesianGplvm) -> Mat {
+    model.mean.value.select_cols(&two_dimensions(model))
+}
+
+/// How many iterations, and why no more.
+fn note(fits: &[Fitted<BayesianGplvm>]) -> String {
+    let iterations = fits.iter().map(|f| f.iterations).sum::<usize>() / fits.len().max(1);
+    let runs = if fits.len() > 1 { format!("{} runs of ", fits.len()) } else { String::new() };
+    let end = match fits[0].stop_reason {
+        StopReason::Gradient | StopReason::Value => "",
+        StopReason::LineSearch => ", line search ended",
+        _ => ", limit",
+    };
+    format!("{runs}{iterations} iterations{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latentgp::data::oil_flow;
+    use latentgp::expectation::Unscented;
+    use latentgp::kernel::Matern32;
+
+    #[test]
+    fn lines_have_scores_and_the_runs_of_monte_carlo() {
+        let flow = oil_flow::simulate(40, 0);
+        let data = Data::new(flow.y, flow.regime, oil_flow::REGIMES.map(String::from).to_vec()).unwrap();
+        let how = PapersTraining {
+            latent_dim: 2,
+            inducing: 6,
+            max_iterations: 5,
+            adam_iterations: 4,
+            ..Default::default()
+        };
+        let context = Context::new(None, true, 3, 0, true);
+        let case = |by| Case {
+            method: "m".into(),
+            name: "k",
+            kernel: Box::new(|_| Ok(Box::new(Matern32::new(2)))),
+            by,
+            how: how.clone(),
+            twins: 1,
+            theirs: Some(Estimate::of(50.0)),
+        };
+        let found = data.fit(&case(fixed(Unscented)), &context).unwrap();
+        assert_eq!((found.row.note.as_str(), found.row.ours.len()), ("5 iterations, limit", 1));
+        assert!(found.row.difference(0).is_some() && found.row.bound.is_some());
+        data.picture(&found, "x").unwrap();
+        let twins = data.fit(&Case { twins: 3, ..case(fixed(Unscented)) }, &context).unwrap();
+        assert!(twins.row.note.starts_with("the best bound of 3 fits"), "{}", twins.row.note);
+        assert!(twins.row.bound >= found.row.bound);
+        let drawn = data.fit(&case(Method::MonteCarlo(3)), &context).unwrap();
+        assert_eq!(drawn.row.note, "3 runs of 4 iterations, limit");
+        let (pca, x) = data.pca(&how, None).unwrap();
+        assert!(pca.ours[0].mean > 50.0 && x.cols() == 2);
+        assert!(skipped(&case(Method::MonteCarlo(3)), "why").ours.is_empty());
+    }
+}

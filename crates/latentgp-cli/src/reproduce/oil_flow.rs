@@ -1,0 +1,175 @@
+//! Latent spaces of oil flow: Table 1 and Figure 2 of the unscented GPLVM paper.
+
+use super::context::Context;
+use super::latent::{ACCURACY, Case, Data, Method, fixed, skipped};
+use super::part::Part;
+use super::table::{Estimate, Table};
+use crate::failure::{Failure, Outcome};
+use latentgp::data::{oil_flow, table};
+use latentgp::expectation::{Analytic, GaussHermite, Unscented};
+use latentgp::kernel::{Kernel, Matern32, Rbf};
+use latentgp::model::PapersTraining;
+
+const FILE: &str = "three_phase_oil_flow.npz";
+/// Rows of the released file, and of the simulation in its place.
+const ROWS: usize = 100;
+/// Draws that a quick run leaves out.
+const MANY: usize = 200;
+/// Draws, steps of Adam, and the papers' accuracies with Matérn 3/2 and with rbf.
+const DRAWS: [(usize, usize, f64, f64); 3] =
+    [(10, 5000, 85.6, 98.2), (32, 3000, 87.9, 98.0), (MANY, 500, 95.4, 97.0)];
+/// Fits of unscented Matérn 3/2, which ends in different places where starts differ by rounding.
+const TWINS: usize = 5;
+/// Steps of all of them, quickly.
+const QUICK_STEPS: usize = 1000;
+
+/// A kernel and how the table calls it.
+type Named = (&'static str, fn(usize) -> Box<dyn Kernel>);
+const RBF: Named = ("rbf", |q| Box::new(Rbf::new(q)));
+const MATERN: Named = ("Matérn 3/2", |q| Box::new(Matern32::new(q)));
+
+/// Runs the experiment.
+pub fn run(context: &Context) -> Outcome<Part> {
+    let file = context.file(FILE);
+    let real = file.is_some();
+    let data = match file {
+        Some(path) => read(&path.display().to_string())?,
+        None => simulated(context.seed)?,
+    };
+    let how = PapersTraining::default();
+    let (pca, x) = data.pca(&how, Some(Estimate::with(79.0, 6.5)).filter(|_| real))?;
+    let mut pictures = vec![data.components(&pca, &x, "pca")?];
+    let (mut rows, mut wide, mut interrupted) = (vec![pca], Vec::new(), false);
+    for (mut case, slug) in cases(&how) {
+        case.theirs = case.theirs.filter(|_| real);
+        let quickly = Some(QUICK_STEPS).filter(|_| context.quick);
+        case.how.adam_iterations = context.steps.or(quickly).unwrap_or(case.how.adam_iterations);
+        if context.quick && matches!(case.by, Method::MonteCarlo(MANY)) {
+            rows.push(skipped(&case, "skipped by --quick"));
+            continue;
+        }
+        let found = match data.fit(&case, context) {
+            Err(failure) if failure.is_interruption() => {
+                rows.push(skipped(&case, "interrupted"));
+                interrupted = true;
+                continue;
+            }
+            found => found?,
+        };
+        if let Some(slug) = slug {
+            pictures.push(data.picture(&found, slug)?);
+        }
+        if case.how.latent_dim == how.latent_dim { rows.push(found.row) } else { wide.push(found.row) }
+    }
+    let table = |slug, title: &str, rows| Table { slug, title: title.into(), measures: vec![ACCURACY], rows };
+    Ok(Part {
+        name: "oil-flow",
+        title: "Oil flow: Table 1 and Figure 2".into(),
+        about: about(real),
+        tables: vec![
+            table("", "Table 1: nearest neighbours on two of five latent dimensions", rows),
+            table(
+                "wide",
+                "Beyond the paper: ten latent dimensions, for which Gauss-Hermite has 1024 nodes",
+                wide,
+            ),
+        ],
+        pictures,
+        interrupted,
+        notes: notes(real, context.quick),
+        ..Part::default()
+    })
+}
+
+/// The lines of the table, and the name of a figure where there is one.
+fn cases(how: &PapersTraining) -> Vec<(Case, Option<&'static str>)> {
+    let case = |method: &str, (name, kernel): Named, by, q: usize, theirs| Case {
+        method: method.into(),
+        name,
+        kernel: Box::new(move |_| Ok(kernel(q))),
+        by,
+        how: PapersTraining { latent_dim: q, ..how.clone() },
+        twins: 1,
+        theirs,
+    };
+    let known = |mean, std| Some(Estimate::with(mean, std));
+    let grid = || fixed(GaussHermite::new(2));
+    let mut all = vec![
+        (case("analytic", RBF, fixed(Analytic), 5, known(98.0, 2.7)), Some("analytic-rbf")),
+        (case("Gauss-Hermite 32", MATERN, grid(), 5, known(95.0, 6.1)), Some("gauss-hermite-matern32")),
+        (case("Gauss-Hermite 32", RBF, grid(), 5, known(98.0, 2.7)), None),
+        (
+            Case { twins: TWINS, ..case("unscented 10", MATERN, fixed(Unscented), 5, known(100.0, 0.0)) },
+            Some("unscented-matern32"),
+        ),
+        (case("unscented 10", RBF, fixed(Unscented), 5, known(98.0, 2.7)), Some("unscented-rbf")),
+    ];
+    for (samples, steps, matern, rbf) in DRAWS {
+        for (kernel, mean) in [(MATERN, matern), (RBF, rbf)] {
+            let (method, theirs) = (format!("Monte Carlo {samples}"), Some(Estimate::of(mean)));
+            let mut case = case(&method, kernel, Method::MonteCarlo(samples), 5, theirs);
+            case.how.adam_iterations = steps;
+            all.push((case, None));
+        }
+    }
+    all.extend([MATERN, RBF].map(|k| (case("unscented 20", k, fixed(Unscented), 10, None), None)));
+    all
+}
+
+fn read(path: &str) -> Outcome<Data> {
+    let array = |key: &str| {
+        let read = table::Table::read(&format!("{path}:{key}")).and_then(|t| t.to_mat());
+        read.map_err(Failure::data)
+    };
+    let (y, labels) = (array("Y")?, array("labels")?);
+    if labels.len() != y.rows() || labels.as_slice().iter().any(|l| ![0.0, 1.0, 2.0].contains(l)) {
+        return Err(Failure::data(format!("{path}: expected a label 0, 1 or 2 for each row of `Y`")));
+    }
+    let labels = labels.as_slice().iter().map(|l| *l as usize).collect();
+    Data::new(y, labels, ["0", "1", "2"].map(|n| format!("class {n}")).to_vec())
+}
+
+fn simulated(seed: u64) -> Outcome<Data> {
+    let flow = oil_flow::simulate(ROWS, seed);
+    let names = oil_flow::REGIMES.map(String::from).to_vec();
+    Data::new(flow.y, flow.regime, names)
+}
+
+fn about(real: bool) -> Vec<String> {
+    let data = match real {
+        true => "The released 100 × 12 measurements.",
+        false => "100 simulated measurements: numbers beside the papers' need `--data` with their file.",
+    };
+    vec![
+        data.into(),
+        "Five latent dimensions, 20 inducing inputs, the papers' start and transforms (`PapersTraining`); L-BFGS of \
+         memory 10 with at most 5000 iterations. Monte Carlo draws new nodes at every step, by Adam with rate 0.01; \
+         the released code takes 5000 steps, ours are fewer with more nodes, so that the whole table takes two \
+         minutes; `--steps 5000` takes them all. 1-NN accuracy on the two dimensions with the smallest \
+         lengthscales, mean ± sd over five folds, those of all runs for Monte Carlo."
+            .into(),
+    ]
+}
+
+fn notes(real: bool, quick: bool) -> Vec<String> {
+    let mut all = Vec::new();
+    if real {
+        all.push(
+            "Unscented Matérn 3/2 does not converge within 5000 iterations, and starts that differ in the thirteenth \
+             digit end at bounds from 82 to 95 and accuracies from 96 to 100 %: ours is the best bound of five. \
+             Other choices of Z reach bounds of 114 to 150 and 95 to 98 %."
+                .into(),
+        );
+        all.push(
+            "Monte Carlo is still far from its optimum when it stops and depends on the number of steps as much as on \
+             that of nodes: with Matérn 3/2 and ten nodes three runs of 1000 steps score 98 %, two of 2500 77 % and \
+             two of 5000 89 %; with rbf 90, 91 and 98 %. With 5000 steps, 32 nodes score 88.0 and 97.5 %, as in \
+             the papers."
+                .into(),
+        );
+    }
+    if quick {
+        all.push(format!("Quick: fewer Monte Carlo runs and steps; {MANY} nodes were skipped."));
+    }
+    all
+}

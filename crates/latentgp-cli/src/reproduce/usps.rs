@@ -1,0 +1,173 @@
+//! Latent spaces of handwritten digits: Table 2 and Figure 2 of the unscented GPLVM paper.
+
+use super::context::Context;
+use super::latent::{ACCURACY, Case, Data, Method, fixed, skipped};
+use super::part::Part;
+use super::table::{Estimate, Table};
+use crate::failure::{Failure, Outcome};
+use latentgp::Mat;
+use latentgp::data::mat5;
+use latentgp::expectation::{Analytic, GaussHermite, Unscented};
+use latentgp::kernel::{Bias, Mlp, Rbf};
+use latentgp::model::PapersTraining;
+
+const FILE: &str = "usps_all.mat";
+/// Images of each digit, in full and quickly.
+const EACH: [usize; 2] = [500, 40];
+/// Iterations of L-BFGS, in full and quickly.
+const ITERATIONS: [usize; 2] = [5000, 500];
+/// Steps of Adam.
+const STEPS: usize = 5000;
+const PIXELS: usize = 256;
+/// The digits in the order of the file.
+const DIGITS: [usize; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0];
+/// The network of the papers: two inputs, thirty hidden units, sixty features.
+const WIDTHS: [usize; 2] = [30, 60];
+const NETWORK: &str = "network [2, 30, 60]";
+
+/// Why it cannot run, where it cannot.
+pub fn obstacle(context: &Context) -> Option<Failure> {
+    match (&context.data, context.file(FILE)) {
+        (_, Some(_)) => None,
+        (None, None) => Some(Failure::usage(format!("usps needs the images: give `--data DIR` with {FILE}"))),
+        (Some(folder), None) => {
+            Some(Failure::data(format!("usps needs the images: {} has no {FILE}", folder.display())))
+        }
+    }
+}
+
+/// Runs the experiment.
+pub fn run(context: &Context) -> Outcome<Part> {
+    let quick = usize::from(context.quick);
+    let path = match context.file(FILE) {
+        Some(path) => path.display().to_string(),
+        None => return Err(obstacle(context).unwrap_or(Failure::data("no images"))),
+    };
+    let data = read(&path, EACH[quick])?;
+    let how = PapersTraining {
+        noise: 0.001,
+        max_iterations: ITERATIONS[quick],
+        adam_iterations: context.steps.unwrap_or(STEPS),
+        ..Default::default()
+    };
+    let full = !context.quick;
+    let (pca, x) = data.pca(&how, Some(Estimate::with(35.6, 1.0)).filter(|_| full))?;
+    let mut pictures = vec![data.components(&pca, &x, "pca")?];
+    let (mut rows, mut interrupted) = (vec![pca], false);
+    for (mut case, slug) in cases(&how) {
+        case.theirs = case.theirs.filter(|_| full);
+        if !context.long && matches!(case.by, Method::MonteCarlo(_)) {
+            rows.push(skipped(&case, "takes hours: --long"));
+            continue;
+        }
+        let found = match data.fit(&case, context) {
+            Err(failure) if failure.is_interruption() => {
+                rows.push(skipped(&case, "interrupted"));
+                interrupted = true;
+                continue;
+            }
+            found => found?,
+        };
+        if let Some(slug) = slug {
+            pictures.push(data.picture(&found, slug)?);
+        }
+        rows.push(found.row);
+    }
+    Ok(Part {
+        name: "usps",
+        title: "USPS digits: Table 2 and Figure 2".into(),
+        about: vec![format!(
+            "The first {} images of each digit ({} × {PIXELS}), pixels divided by 256; 20 inducing inputs, rbf with five \
+             latent dimensions and the network kernel with two. L-BFGS with at most {} iterations, Adam with rate \
+             0.01 and {} steps on new draws for Monte Carlo. 1-NN accuracy on two dimensions, mean ± sd over five \
+             folds, those of all runs for Monte Carlo.",
+            EACH[quick],
+            10 * EACH[quick],
+            how.max_iterations,
+            how.adam_iterations,
+        )],
+        tables: vec![Table {
+            slug: "",
+            title: "Table 2: nearest neighbours on two latent dimensions".into(),
+            measures: vec![ACCURACY],
+            rows,
+        }],
+        pictures,
+        interrupted,
+        notes: notes(context),
+        ..Part::default()
+    })
+}
+
+fn notes(context: &Context) -> Vec<String> {
+    let mut notes = vec![
+        "Network weights start at random, from other draws than the papers'. The metric looks at two of five rbf \
+         dimensions; with all five the same models score above 80 %."
+            .to_string(),
+    ];
+    if context.quick {
+        notes.push(format!(
+            "Quick: {} images of each digit and {} iterations, so no paper numbers beside.",
+            EACH[1], ITERATIONS[1]
+        ));
+    }
+    if !context.long {
+        notes.push("Monte Carlo was skipped: ten runs of each line take hours. `--long` runs them.".into());
+    }
+    notes
+}
+
+/// The lines of the table, and the name of a figure where there is one.
+fn cases(how: &PapersTraining) -> Vec<(Case, Option<&'static str>)> {
+    let rbf = |method: &str, by, theirs| Case {
+        method: method.into(),
+        name: "rbf",
+        kernel: Box::new(|_| Ok(Box::new(Rbf::new(5)))),
+        by,
+        how: PapersTraining { latent_dim: 5, ..how.clone() },
+        twins: 1,
+        theirs,
+    };
+    let network = |method: &str, by, theirs| Case {
+        method: method.into(),
+        name: NETWORK,
+        kernel: Box::new(|seed| Ok(Box::new(Mlp::with(2, &WIDTHS, Rbf::new(WIDTHS[1]), Bias::Layer, seed)?))),
+        by,
+        how: PapersTraining { latent_dim: 2, ..how.clone() },
+        twins: 1,
+        theirs,
+    };
+    let known = |mean, std| Some(Estimate::with(mean, std));
+    let grid = || fixed(GaussHermite::new(2));
+    let mut all = vec![
+        (network("unscented 4", fixed(Unscented), known(68.8, 1.3)), Some("unscented-network")),
+        (rbf("unscented 10", fixed(Unscented), known(39.5, 1.6)), Some("unscented-rbf")),
+        (rbf("analytic", fixed(Analytic), known(36.7, 1.4)), Some("analytic-rbf")),
+        (network("Gauss-Hermite 4", grid(), None), None),
+        (rbf("Gauss-Hermite 32", grid(), None), None),
+    ];
+    for samples in [10, 32, 200] {
+        all.push((rbf(&format!("Monte Carlo {samples}"), Method::MonteCarlo(samples), None), None));
+    }
+    for samples in [4, 200] {
+        all.push((network(&format!("Monte Carlo {samples}"), Method::MonteCarlo(samples), None), None));
+    }
+    all
+}
+
+fn read(path: &str, each: usize) -> Outcome<Data> {
+    let (shape, pixels) = mat5::read_nd(&format!("{path}:data")).map_err(Failure::data)?;
+    let &[PIXELS, images, 10] = &shape[..] else {
+        return Err(Failure::data(format!(
+            "{path}: expected `data` of {PIXELS} × images × 10, found {shape:?}"
+        )));
+    };
+    if images < each {
+        return Err(Failure::data(format!("{path}: expected {each} images of each digit, found {images}")));
+    }
+    let y = Mat::from_fn(10 * each, PIXELS, |row, p| {
+        pixels[p + PIXELS * (row % each + images * (row / each))] / 256.0
+    });
+    let labels = (0..10 * each).map(|row| DIGITS[row / each]).collect();
+    Data::new(y, labels, (0..10).map(|d| d.to_string()).collect())
+}

@@ -1,0 +1,174 @@
+"""What every estimator shares: its kernel, its seed, progress, and its file."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from numbers import Integral
+from typing import Any, Callable, NamedTuple, Optional
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from . import _native
+from .kernels import Kernel, as_native
+
+SCALES = ("standardize", "global", "center", "none")
+
+#: Seconds between two lines of ``verbose=1``.
+PAUSE = 0.5
+
+
+class Progress(NamedTuple):
+    """Where a fit stands, as ``callback`` sees it; a callback that returns True ends the fit."""
+
+    restart: int
+    iteration: int
+    bound: float
+
+
+def seed_of(random_state) -> int:
+    """A whole number is its own seed, as on the command line."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def at_least(least: int) -> Interval:
+    """A whole number from ``least`` on."""
+    return Interval(Integral, least, None, closed="left")
+
+
+COMMON_CONSTRAINTS: dict = {
+    "kernel": [str, Kernel],
+    "scale": [StrOptions(set(SCALES))],
+    "max_iter": [at_least(1)],
+    "restarts": [at_least(1)],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+    "callback": [callable, None],
+}
+
+
+class Estimator(BaseEstimator):
+    """A scikit-learn estimator around a fitted model of the library."""
+
+    _parameter_constraints: dict = {}
+
+    def _native_kernel(self, dim: int):
+        return as_native(self.kernel, dim)
+
+    def _kernel_text(self) -> str:
+        return self.kernel if isinstance(self.kernel, str) else repr(self.kernel)
+
+    def _gives_values(self, dim: int) -> bool:
+        """Whether the kernel sets a parameter, such as ``period=12``; square brackets say other things."""
+        outside, depth = [], 0
+        for c in self._kernel_text():
+            depth += (c == "[") - (c == "]")
+            if depth == 0 and not c.isspace():
+                outside.append(c)
+        own = {name.rpartition(".")[2] for name in self._native_kernel(dim).params()}
+        return any(found in own for found in re.findall(r"[(,](\w+)=", "".join(outside)))
+
+    def _seed(self) -> int:
+        return seed_of(self.random_state)
+
+    def _watch(self) -> Optional[Callable[[int, int, float], Any]]:
+        """What the fit calls after each iteration; None where nobody looks."""
+        callback, verbose = self.callback, int(self.verbose)
+        if not verbose:
+            return None if callback is None else lambda *at: callback(Progress(*at))
+        name, last = type(self).__name__, [time.monotonic()]
+
+        def watch(restart: int, iteration: int, bound: float) -> Any:
+            now = time.monotonic()
+            if verbose > 1 or now - last[0] >= PAUSE:
+                last[0] = now
+                print(f"[{name}] run {restart + 1}, iteration {iteration}: {bound:.6g}", flush=True)
+            return callback is not None and callback(Progress(restart, iteration, bound))
+
+        return watch
+
+    def _keep(self, fitted) -> None:
+        """Takes over a model, then raises what interrupted its fit."""
+        model, raised = fitted
+        self._take(model)
+        report = self._report
+        if self.verbose:
+            print(
+                f"[{type(self).__name__}] {report['iterations']} iterations in {report['seconds']:.1f} s: "
+                f"{report['stop_reason']}",
+                flush=True,
+            )
+        if raised is not None:
+            raise raised
+
+    def _take(self, model) -> None:
+        """Sets the fitted attributes from a model."""
+        self._model = model
+        self._report = report = model.report()
+        self.n_iter_ = max(1, report["iterations"])
+        self.converged_ = report["converged"]
+        self.stop_reason_ = report["stop_reason"]
+        self.trace_ = np.asarray(report["trace"], dtype=float)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel with its fitted parameters, which are those of scaled data."""
+        check_is_fitted(self)
+        from .kernels import parse
+
+        return parse(self._model.kernel)
+
+    def save(self, path) -> None:
+        """Write the fitted model to a ``.lgp`` file, which the command line and :func:`latentgp.load` read.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, which is written whole or not at all.
+        """
+        check_is_fitted(self)
+        path = os.fspath(path)
+        part = f"{path}.{os.getpid()}.part"
+        try:
+            with open(part, "wb") as file:
+                file.write(self._model.to_bytes())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        finally:
+            if os.path.exists(part):
+                os.unlink(part)
+
+
+def names_of(estimator, count: int, prefix: str = "x") -> list[str]:
+    """The names of the columns that an estimator was fitted on, or ``x0``, ``x1``, …"""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"{prefix}{k}" for k in range(count)] if names is None else [str(n) for n in names]
+
+
+def take_names(estimator, names: list[str]) -> None:
+    """Sets the names and the number of the columns, as a fit on named columns would."""
+    estimator.n_features_in_ = len(names)
+    if names != [f"x{k}" for k in range(len(names))]:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def like(given, values: np.ndarray, columns: list[str]):
+    """An array in the container that was given: a table of pandas or polars, or the array."""
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    if pandas is not None and isinstance(given, pandas.DataFrame):
+        return pandas.DataFrame(values, index=given.index, columns=columns)
+    if polars is not None and isinstance(given, polars.DataFrame):
+        return polars.DataFrame(values, schema=list(columns), orient="row")
+    return values

@@ -1,0 +1,434 @@
+"""The kernels that expressions can name, as objects."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from . import _native
+from ._expression import Word, read, write
+
+#: Arguments of every kernel by itself: columns, what the fit leaves alone, bounds, priors and transforms.
+COMMON = ("dims", "fix", "bounds", "transform", "prior")
+
+
+class Kernel:
+    """A covariance function; a value with parameters.
+
+    Kernels add and multiply, and have ``get_params`` and ``set_params`` as scikit-learn's estimators do, so that
+    ``GridSearchCV`` finds ``kernel__lengthscale``.
+    """
+
+    def __add__(self, other: "Kernel") -> "Sum":
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: "Kernel") -> "Product":
+        return Product(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Kernel) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __call__(self, X, Z=None) -> np.ndarray:
+        """The matrix of k(x, z), of shape (n, m).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Points.
+        Z : array-like of shape (m, n_features), default=None
+            Other points; X itself where there are none.
+        """
+        X = _points(X, "X")
+        return self._native(X.shape[1]).cross(X, X if Z is None else _points(Z, "Z"))
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        every = inspect.signature(cls.__init__).parameters
+        return [name for name in every if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Arguments by name; with ``deep`` those of kernels inside as well, as ``k1__variance``."""
+        params: dict[str, Any] = {}
+        for name in self._names():
+            value = getattr(self, name)
+            params[name] = value
+            if deep and isinstance(value, Kernel):
+                params.update((f"{name}__{k}", v) for k, v in value.get_params().items())
+        return params
+
+    def set_params(self, **params) -> "Kernel":
+        """Set arguments by name, those of kernels inside as ``k1__variance``."""
+        for key, value in params.items():
+            name, inside, rest = key.partition("__")
+            if name not in self._names():
+                known = ", ".join(self._names())
+                raise ValueError(f"Invalid parameter {name!r} for kernel {self}. It takes {known}.")
+            if inside:
+                getattr(self, name).set_params(**{rest: value})
+            else:
+                setattr(self, name, value)
+        return self
+
+    def on(self, dims) -> "Select":
+        """The kernel on some of the input columns."""
+        return Select(self, dims)
+
+    @property
+    def _expressible(self) -> bool:
+        """Whether ``repr`` says everything: a function of the user's own has no name."""
+        return True
+
+    def _native(self, dim: int) -> "_native.Kernel":
+        """The compiled kernel, on inputs of ``dim`` columns."""
+        return _native.Kernel.parse(repr(self), dim)
+
+
+class Leaf(Kernel):
+    """A kernel by itself."""
+
+    name = ""
+
+    def _store(self, arguments: dict) -> None:
+        for key in self._names():
+            setattr(self, key, arguments[key])
+
+    def __repr__(self) -> str:
+        default = inspect.signature(type(self).__init__).parameters
+        items = [(key, getattr(self, key)) for key in self._names()]
+        given = [(key, v) for key, v in items if not _same(v, default[key].default)]
+        return write(self.name, given)
+
+
+class RBF(Leaf):
+    """Squared exponential: smooth functions."""
+
+    name = "rbf"
+
+    def __init__(
+        self, *, variance=1.0, lengthscale=1.0, ard=True,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class Matern12(Leaf):
+    """Matérn 1/2, exponential: continuous, rough functions."""
+
+    name = "matern12"
+
+    def __init__(
+        self, *, variance=1.0, lengthscale=1.0, ard=True,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class Matern32(Leaf):
+    """Matérn 3/2: functions with one derivative."""
+
+    name = "matern32"
+
+    def __init__(
+        self, *, variance=1.0, lengthscale=1.0, ard=True,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class Matern52(Leaf):
+    """Matérn 5/2: functions with two derivatives."""
+
+    name = "matern52"
+
+    def __init__(
+        self, *, variance=1.0, lengthscale=1.0, ard=True,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class RationalQuadratic(Leaf):
+    """Squared exponentials of many lengthscales."""
+
+    name = "rational_quadratic"
+
+    def __init__(
+        self, *, variance=1.0, lengthscale=1.0, alpha=1.0, ard=True,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class Periodic(Leaf):
+    """Functions that repeat; one lengthscale unless ``ard`` is true."""
+
+    name = "periodic"
+
+    def __init__(
+        self, *, variance=1.0, lengthscale=1.0, period=1.0, ard=False,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class Cosine(Leaf):
+    """One plane wave."""
+
+    name = "cosine"
+
+    def __init__(
+        self, *, variance=1.0, period=1.0, ard=True,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class Linear(Leaf):
+    """Linear functions through the origin."""
+
+    name = "linear"
+
+    def __init__(
+        self, *, variance=1.0, ard=True,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class Polynomial(Leaf):
+    """Polynomials up to a degree."""
+
+    name = "polynomial"
+
+    def __init__(
+        self, *, degree=2, variance=1.0, offset=1.0,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class Constant(Leaf):
+    """An unknown offset."""
+
+    name = "constant"
+
+    def __init__(
+        self, *, variance=1.0,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class White(Leaf):
+    """Noise that no two points share."""
+
+    name = "white"
+
+    def __init__(
+        self, *, variance=1.0,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class SpectralMixture(Leaf):
+    """A mixture of Gaussians as the spectral density; where weights and frequencies are None, they start spread out."""
+
+    name = "spectral_mixture"
+
+    def __init__(
+        self, *, components=4, weight=None, frequency=None, frequency_variance=None,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class ArcSine(Leaf):
+    """A network of infinitely many erf units."""
+
+    name = "arc_sine"
+
+    def __init__(
+        self, *, variance=1.0, bias_variance=1.0, weight_variance=1.0, ard=True,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+
+class MLP(Leaf):
+    """A base kernel on the output of a network.
+
+    ``weights`` has the network's numbers by name, ``weights0``, ``bias0``, …; without it they are drawn by ``seed``.
+    """
+
+    name = "mlp"
+
+    def __init__(
+        self, *, hidden=(30, 60), base=None, bias="layer", seed=0, weights=None,
+        dims=None, fix=None, bounds=None, transform=None, prior=None,
+    ):  # fmt: skip
+        self._store(locals())
+
+    def __repr__(self) -> str:
+        default = inspect.signature(type(self).__init__).parameters
+        given = []
+        for key in self._names():
+            value = getattr(self, key)
+            if key == "weights":
+                given.extend((value or {}).items())
+            elif not _same(value, default[key].default):
+                given.append((key, Word(value) if key == "bias" else value))
+        return write(self.name, given)
+
+
+class Sum(Kernel):
+    """The sum of two kernels."""
+
+    def __init__(self, k1, k2):
+        self.k1 = k1
+        self.k2 = k2
+
+    def __repr__(self) -> str:
+        return f"{self.k1!r} + {self.k2!r}"
+
+    @property
+    def _expressible(self) -> bool:
+        return self.k1._expressible and self.k2._expressible
+
+    def _native(self, dim):
+        if self._expressible:
+            return super()._native(dim)
+        return self.k1._native(dim) + self.k2._native(dim)
+
+
+class Product(Kernel):
+    """The product of two kernels."""
+
+    def __init__(self, k1, k2):
+        self.k1 = k1
+        self.k2 = k2
+
+    def __repr__(self) -> str:
+        return " * ".join(f"({k!r})" if isinstance(k, Sum) else repr(k) for k in (self.k1, self.k2))
+
+    @property
+    def _expressible(self) -> bool:
+        return self.k1._expressible and self.k2._expressible
+
+    def _native(self, dim):
+        if self._expressible:
+            return super()._native(dim)
+        return self.k1._native(dim) * self.k2._native(dim)
+
+
+class Select(Kernel):
+    """A kernel on some of the input columns."""
+
+    def __init__(self, kernel, dims):
+        self.kernel = kernel
+        self.dims = dims
+
+    def __repr__(self) -> str:
+        return write(f"({self.kernel!r})", [("dims", self.dims)])
+
+    @property
+    def _expressible(self) -> bool:
+        return self.kernel._expressible
+
+    def _native(self, dim):
+        if self._expressible:
+            return super()._native(dim)
+        dims = [int(q) for q in self.dims]
+        return self.kernel._native(len(dims)).select(dims, dim)
+
+
+LEAVES = {
+    cls.name: cls
+    for cls in (
+        RBF, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Cosine, Linear, Polynomial, Constant,
+        White, SpectralMixture, ArcSine, MLP,
+    )
+}  # fmt: skip
+
+
+def parse(expression: str) -> Kernel:
+    """The kernel of an expression, as objects.
+
+    Parameters
+    ----------
+    expression : str
+        Such as ``"periodic(period=12) * rbf + linear"``.
+
+    Returns
+    -------
+    kernel : Kernel
+        Whose ``repr`` is an expression of the same kernel.
+    """
+    return _build(read(expression), expression)
+
+
+def as_native(kernel, dim: int) -> "_native.Kernel":
+    """The compiled kernel of an expression or an object, on inputs of ``dim`` columns."""
+    return _native.Kernel.parse(kernel, dim) if isinstance(kernel, str) else kernel._native(dim)
+
+
+def _build(tree, expression: str) -> Kernel:
+    kind = tree[0]
+    if kind in "+*":
+        parts = [_build(part, expression) for part in tree[1]]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole + part if kind == "+" else whole * part
+        return whole
+    if kind == "select":
+        return Select(_build(tree[1], expression), tree[2]["dims"])
+    name, arguments = tree[1], dict(tree[2])
+    if name not in LEAVES:
+        known = ", ".join(LEAVES)
+        raise ValueError(f"cannot read `{expression}`: there is no kernel `{name}`; there are {known}")
+    cls = LEAVES[name]
+    for key in ("ard",):
+        if key in arguments:
+            arguments[key] = str(arguments[key]) == "true"
+    if cls is MLP:
+        network = {k: arguments.pop(k) for k in list(arguments) if k.rstrip("0123456789") in ("weights", "bias")
+                   and k[-1].isdigit()}  # fmt: skip
+        arguments["weights"] = network or None
+        if "base" in arguments:
+            base = arguments["base"]
+            arguments["base"] = _build(("call", str(base), {}) if isinstance(base, Word) else base, expression)
+        if "bias" in arguments:
+            arguments["bias"] = str(arguments["bias"])
+    for key in ("degree", "components", "seed"):
+        if key in arguments:
+            arguments[key] = int(arguments[key])
+    for key in ("dims", "hidden"):
+        if key in arguments:
+            arguments[key] = [int(v) for v in arguments[key]]
+    unknown = [key for key in arguments if key not in cls._names()]
+    if unknown:
+        takes = ", ".join(cls._names())
+        raise ValueError(f"cannot read `{expression}`: `{name}` has no argument `{unknown[0]}`; it takes {takes}")
+    return cls(**arguments)
+
+
+def _points(of, name: str) -> np.ndarray:
+    from sklearn.utils import check_array
+
+    return check_array(of, dtype=np.float64, order="C", input_name=name)
+
+
+def _same(a, b) -> bool:
+    """Whether an argument is its default."""
+    if a is b:
+        return True
+    if a is None or b is None or isinstance(a, Kernel) or isinstance(b, Kernel):
+        return False
+    if isinstance(b, (bool, str)) or np.ndim(a) != np.ndim(b):
+        return type(a) is type(b) and a == b
+    return np.array_equal(np.asarray(a, dtype=object), np.asarray(b, dtype=object))

@@ -1,0 +1,499 @@
+"""Latent spaces: BayesianGPLVM, GPLVM and PPCA."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from . import _native
+from ._base import COMMON_CONSTRAINTS, Estimator, at_least, like, names_of, seed_of, take_names
+
+#: Points of the importance sampling behind the log density of a Bayesian GPLVM.
+SAMPLES = 256
+
+
+class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+    """A transformer to latent positions and back; NaN is a missing cell."""
+
+    def _settings(self, columns: list[str]) -> dict:
+        return {
+            "latent_dim": int(self.n_components),
+            "inducing": 1,
+            "expectation": "auto",
+            "scale": self.scale,
+            "kernel": "linear",
+            "max_iter": int(self.max_iter),
+            "restarts": 1,
+            "seed": 0,
+            "columns": columns,
+        }
+
+    def _fit(self, X: np.ndarray, columns: list[str]):
+        raise NotImplementedError
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Learn the latent space of the rows of X.
+
+        Ctrl-C ends the fit and keeps its best state: the estimator is fitted as far as it got, and
+        KeyboardInterrupt is raised.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data; NaN is a missing cell.
+        y : Ignored
+            Not used, present for API consistency by convention.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        X = validate_data(
+            self, X, dtype=np.float64, order="C", ensure_all_finite="allow-nan", ensure_min_samples=2
+        )
+        self._keep(self._fit(X, names_of(self, X.shape[1])))
+        return self
+
+    def _take(self, model) -> None:
+        super()._take(model)
+        mean, var = model.latent()
+        self.embedding_ = mean
+        self.embedding_std_ = np.sqrt(var)
+        self.n_components_ = self._n_features_out = mean.shape[1]
+        self.lower_bound_ = self._report["bound"]
+        self.noise_variance_ = np.asarray(model.noise_variance)
+        self.relevance_ = np.asarray(model.relevance())
+
+    def _restore(self, model):
+        """An estimator of a model file."""
+        take_names(self, model.columns)
+        self._take(model)
+        return self
+
+    def _rows(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, dtype=np.float64, order="C", ensure_all_finite="allow-nan", reset=False
+        )
+
+    def _contained(self, given, values: np.ndarray):
+        """Positions in the container that was given, unless ``set_output`` says otherwise."""
+        if _get_output_config("transform", self)["dense"] != "default":
+            return values
+        return like(given, values, list(self.get_feature_names_out()))
+
+    def transform(self, X, return_std=False):
+        """Place rows in the latent space.
+
+        A row of the training data has the position that the fit gave it. Each row is placed on its own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a missing cell.
+        return_std : bool, default=False
+            Whether to return standard deviations as well.
+
+        Returns
+        -------
+        positions : ndarray of shape (n_samples, n_components)
+            Posterior means; a table of pandas or polars where X is one.
+        std : ndarray of shape (n_samples, n_components)
+            Posterior standard deviations, if asked for.
+        """
+        rows = self._rows(X)
+        mean, var, _ = self._model.transform(rows)
+        out = self._contained(X, mean)
+        return (out, np.sqrt(var)) if return_std else out
+
+    def inverse_transform(self, X, return_std=False, X_std=None):
+        """Decode latent positions to data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Latent positions.
+        return_std : bool, default=False
+            Whether to return standard deviations as well.
+        X_std : array-like of shape (n_samples, n_components), default=None
+            Standard deviations of the positions.
+
+        Returns
+        -------
+        data : ndarray of shape (n_samples, n_features)
+            Predictive means; a table of pandas or polars where X is one.
+        std : ndarray of shape (n_samples, n_features)
+            Standard deviations of the noise-free data, if asked for; those of observations follow by adding
+            ``noise_variance_`` to their squares.
+        """
+        check_is_fitted(self)
+        mean = check_array(X, dtype=np.float64, order="C", input_name="X")
+        if mean.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X has {mean.shape[1]} columns, expected the {self.n_components_} of the latent space"
+            )
+        if X_std is None:
+            var = np.zeros_like(mean)
+        else:
+            var = check_array(X_std, dtype=np.float64, input_name="X_std") ** 2
+            if var.shape != mean.shape:
+                raise ValueError(f"X_std has the shape {var.shape}, expected that of X, {mean.shape}")
+        mean, var = self._model.reconstruct(mean, np.ascontiguousarray(var))
+        out = like(X, mean, names_of(self, mean.shape[1]))
+        return (out, np.sqrt(var)) if return_std else out
+
+    def impute(self, X, return_std=False):
+        """Fill missing cells, each row from its own latent posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a missing cell.
+        return_std : bool, default=False
+            Whether to return standard deviations as well.
+
+        Returns
+        -------
+        filled : ndarray of shape (n_samples, n_features)
+            X with its missing cells filled; a table of pandas or polars where X is one.
+        std : ndarray of shape (n_samples, n_features)
+            Standard deviations of the filled cells as observations, 0 elsewhere, if asked for.
+        """
+        rows = self._rows(X)
+        filled, var = self._model.impute(rows)
+        out = like(X, filled, names_of(self, filled.shape[1]))
+        return (out, np.sqrt(var)) if return_std else out
+
+    def score_samples(self, X):
+        """The log density of each row, given the training data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a missing cell, which is left out.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+            Log densities in the units of the data.
+        """
+        rows = self._rows(X)
+        return np.asarray(self._model.log_density(rows, SAMPLES, 0))
+
+    def score(self, X, y=None):
+        """The mean log density of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a missing cell, which is left out.
+        y : Ignored
+            Not used, present for API consistency by convention.
+
+        Returns
+        -------
+        score : float
+            The mean of :meth:`score_samples`.
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def sample(self, n_samples=1, random_state=None):
+        """Draw data from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many rows.
+        random_state : int, RandomState instance or None, default=None
+            The seed of the draws.
+
+        Returns
+        -------
+        data : ndarray of shape (n_samples, n_features)
+            Rows, noise included.
+        positions : ndarray of shape (n_samples, n_components)
+            Where in the latent space they come from.
+        """
+        check_is_fitted(self)
+        positions, data = self._model.sample(int(n_samples), seed_of(random_state))
+        return data, positions
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class BayesianGPLVM(LatentEstimator):
+    """Bayesian Gaussian process latent variable model, with any kernel.
+
+    Rows are noisy functions of latent positions that are Gaussians themselves; dimensions that the data do not
+    need are switched off. With a kernel that has no closed form, expectations are those of the unscented
+    transformation.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Latent dimensions.
+    n_inducing : int, default=20
+        Inducing inputs; at most as many as rows are used.
+    kernel : str or Kernel, default="rbf"
+        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`.
+    expectation : str, default="auto"
+        How kernels are averaged over uncertain positions: ``"auto"``, ``"analytic"``, ``"unscented"``,
+        ``"gauss_hermite(points=3)"``, ``"cubature5"``, ``"monte_carlo(samples=200)"``, …
+    scale : {"standardize", "global", "center", "none"}, default="standardize"
+        How columns are scaled inside.
+    max_iter : int, default=1000
+        Most iterations of a run.
+    restarts : int, default=1
+        Runs from different starts, of which the best is kept.
+    random_state : int, RandomState instance or None, default=None
+        The seed of the starts.
+    verbose : int, default=0
+        1 prints progress now and then, 2 every iteration.
+    callback : callable or None, default=None
+        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+
+    Attributes
+    ----------
+    embedding_, embedding_std_ : ndarray of shape (n_samples, n_components)
+        Positions of the training rows and their standard deviations.
+    relevance_ : ndarray of shape (n_components,)
+        How much each dimension matters.
+    lower_bound_ : float
+        The bound of the log evidence of the data as given.
+    kernel_ : Kernel
+        The kernel with its fitted parameters.
+    noise_variance_ : ndarray of shape (n_features,)
+        The variance of the noise of each column.
+    inducing_ : ndarray of shape (n_inducing, n_components)
+        The inducing inputs.
+    certificate_ : dict
+        How far the expectations that were used are from a stronger rule.
+    n_iter_, converged_, stop_reason_, trace_
+        How the fit went: iterations, whether and why it ended, and the bound after each iteration.
+
+    Examples
+    --------
+    >>> import latentgp as lg
+    >>> from sklearn.datasets import load_iris
+    >>> Y = load_iris().data
+    >>> model = lg.BayesianGPLVM(n_components=2, n_inducing=10, kernel="matern32", random_state=0, max_iter=30)
+    >>> X = model.fit_transform(Y)
+    >>> X.shape
+    (150, 2)
+    >>> Y_hat, std = model.inverse_transform(X, return_std=True)
+    >>> Y_hat.shape == std.shape == Y.shape
+    True
+    """
+
+    _parameter_constraints = {
+        "n_components": [at_least(1)],
+        "n_inducing": [at_least(1)],
+        "expectation": [str],
+        **COMMON_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        n_inducing=20,
+        kernel="rbf",
+        expectation="auto",
+        scale="standardize",
+        max_iter=1000,
+        restarts=1,
+        random_state=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.n_components = n_components
+        self.n_inducing = n_inducing
+        self.kernel = kernel
+        self.expectation = expectation
+        self.scale = scale
+        self.max_iter = max_iter
+        self.restarts = restarts
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _fit(self, X, columns):
+        settings = {
+            **self._settings(columns),
+            "inducing": int(self.n_inducing),
+            "expectation": self.expectation,
+            "kernel": self._kernel_text(),
+            "restarts": int(self.restarts),
+            "seed": self._seed(),
+        }
+        kernel = self._native_kernel(int(self.n_components))
+        return _native.LatentModel.fit_bayesian_gplvm(X, kernel, settings, self._watch())
+
+    def _take(self, model):
+        super()._take(model)
+        self.inducing_ = model.inducing
+        self.certificate_ = self._report["certificate"]
+
+
+class GPLVM(LatentEstimator):
+    """Gaussian process latent variable model: latent positions as points.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Latent dimensions.
+    kernel : str or Kernel, default="rbf"
+        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`.
+    expectation : str, default="auto"
+        How uncertain positions are decoded.
+    scale : {"standardize", "global", "center", "none"}, default="standardize"
+        How columns are scaled inside.
+    max_iter : int, default=1000
+        Most iterations of a run.
+    restarts : int, default=1
+        Runs from different starts, of which the best is kept.
+    random_state : int, RandomState instance or None, default=None
+        The seed of the starts.
+    verbose : int, default=0
+        1 prints progress now and then, 2 every iteration.
+    callback : callable or None, default=None
+        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Positions of the training rows; ``embedding_std_`` is 0.
+    relevance_ : ndarray of shape (n_components,)
+        How much each dimension matters.
+    lower_bound_ : float
+        The log density of data and positions.
+    kernel_ : Kernel
+        The kernel with its fitted parameters.
+    noise_variance_ : ndarray of shape (n_features,)
+        The variance of the noise of each column.
+    n_iter_, converged_, stop_reason_, trace_
+        How the fit went.
+
+    Examples
+    --------
+    >>> import latentgp as lg
+    >>> from sklearn.datasets import load_iris
+    >>> lg.GPLVM(max_iter=20, random_state=0).fit_transform(load_iris().data[::3]).shape
+    (50, 2)
+    """
+
+    _parameter_constraints = {
+        "n_components": [at_least(1)],
+        "expectation": [str],
+        **COMMON_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        kernel="rbf",
+        expectation="auto",
+        scale="standardize",
+        max_iter=1000,
+        restarts=1,
+        random_state=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.expectation = expectation
+        self.scale = scale
+        self.max_iter = max_iter
+        self.restarts = restarts
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _fit(self, X, columns):
+        settings = {
+            **self._settings(columns),
+            "expectation": self.expectation,
+            "kernel": self._kernel_text(),
+            "restarts": int(self.restarts),
+            "seed": self._seed(),
+        }
+        kernel = self._native_kernel(int(self.n_components))
+        return _native.LatentModel.fit_gplvm(X, kernel, settings, self._watch())
+
+
+class PPCA(LatentEstimator):
+    """Probabilistic principal component analysis, also of tables with missing cells.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Latent dimensions, fewer than columns.
+    scale : {"standardize", "global", "center", "none"}, default="standardize"
+        How columns are scaled inside.
+    max_iter : int, default=5000
+        Most iterations of EM, where cells are missing; complete data have a closed form.
+    verbose : int, default=0
+        1 prints progress now and then, 2 every iteration.
+    callback : callable or None, default=None
+        Called with a ``Progress(restart, iteration, bound)`` after each iteration of EM; returns True to stop.
+
+    Attributes
+    ----------
+    embedding_, embedding_std_ : ndarray of shape (n_samples, n_components)
+        Positions of the training rows and their standard deviations.
+    components_ : ndarray of shape (n_components, n_features)
+        Loadings, in the units of the data.
+    mean_ : ndarray of shape (n_features,)
+        The mean of each column.
+    relevance_ : ndarray of shape (n_components,)
+        The variance of the scaled data that each dimension explains.
+    lower_bound_ : float
+        The log likelihood of the data as given.
+    noise_variance_ : ndarray of shape (n_features,)
+        The variance of the noise of each column.
+    n_iter_, converged_, stop_reason_, trace_
+        How the fit went.
+
+    Examples
+    --------
+    >>> import latentgp as lg
+    >>> from sklearn.datasets import load_iris
+    >>> model = lg.PPCA(n_components=2).fit(load_iris().data)
+    >>> model.components_.shape
+    (2, 4)
+    """
+
+    _parameter_constraints = {
+        "n_components": [at_least(1)],
+        **{name: COMMON_CONSTRAINTS[name] for name in ("scale", "max_iter", "verbose", "callback")},
+    }
+
+    def __init__(self, n_components=1, *, scale="standardize", max_iter=5000, verbose=0, callback=None):
+        self.n_components = n_components
+        self.scale = scale
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.callback = callback
+
+    def _fit(self, X, columns):
+        if self.n_components >= X.shape[1]:
+            raise ValueError(
+                f"n_components={self.n_components} must be below n_features={X.shape[1]}: PPCA explains "
+                "columns by fewer components"
+            )
+        return _native.LatentModel.fit_ppca(X, self._settings(columns), self._watch())
+
+    def _take(self, model):
+        super()._take(model)
+        loadings, mean = model.loadings
+        self.components_ = loadings.T
+        self.mean_ = np.asarray(mean)

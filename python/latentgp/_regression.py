@@ -1,0 +1,178 @@
+"""Regressions on the inputs as they are: GPRegressor and SparseGPRegressor."""
+
+from __future__ import annotations
+
+from sklearn.utils._param_validation import StrOptions
+
+from ._base import COMMON_CONSTRAINTS, at_least
+from ._supervised import Regressor
+
+#: Inducing inputs of an exact regression whose inputs are uncertain, at most.
+UNCERTAIN_INDUCING = 200
+
+
+class GPRegressor(Regressor):
+    """Exact Gaussian process regression.
+
+    Inputs with known errors have no exact posterior: with ``X_std`` at the fit, the variational one with an
+    inducing input at each row, or at 200 of them, takes its place.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="rbf"
+        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`; of standardised
+        inputs.
+    mean : {"zero", "constant", "linear"}, default="zero"
+        The mean function.
+    expectation : str, default="auto"
+        How kernels are averaged over uncertain inputs.
+    scale : {"standardize", "global", "center", "none"}, default="standardize"
+        How targets are scaled inside.
+    max_iter : int, default=1000
+        Most iterations of a run.
+    restarts : int, default=1
+        Runs from different starts, of which the best is kept.
+    random_state : int, RandomState instance or None, default=None
+        The seed of the starts.
+    verbose : int, default=0
+        1 prints progress now and then, 2 every iteration.
+    callback : callable or None, default=None
+        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+
+    Attributes
+    ----------
+    log_evidence_ : float
+        The log evidence of the data as given.
+    kernel_ : Kernel
+        The kernel with its fitted parameters.
+    noise_variance_ : ndarray of shape (n_targets,)
+        The variance of the noise of each target.
+    n_iter_, converged_, stop_reason_, trace_
+        How the fit went.
+
+    Examples
+    --------
+    >>> import latentgp as lg
+    >>> import numpy as np
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = lg.GPRegressor(kernel="matern52").fit(X, np.sin(X[:, 0]))
+    >>> mean, std = model.predict([[1.0]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1.0)) < 0.01)
+    True
+    >>> wide = model.predict([[1.0]], return_std=True, X_std=0.5)[1]
+    >>> bool(wide[0] > 10 * std[0])
+    True
+    """
+
+    _parameter_constraints = {
+        "mean": [StrOptions({"zero", "constant", "linear"})],
+        "expectation": [str],
+        **COMMON_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        kernel="rbf",
+        *,
+        mean="zero",
+        expectation="auto",
+        scale="standardize",
+        max_iter=1000,
+        restarts=1,
+        random_state=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.kernel = kernel
+        self.mean = mean
+        self.expectation = expectation
+        self.scale = scale
+        self.max_iter = max_iter
+        self.restarts = restarts
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _settings(self, X, targets, classes, uncertain):
+        settings = super()._settings(X, targets, classes, uncertain)
+        if uncertain:
+            settings.update(model="sparse", inducing=min(len(X), UNCERTAIN_INDUCING))
+        return settings
+
+
+class SparseGPRegressor(Regressor):
+    """Sparse Gaussian process regression: the collapsed bound, also for inputs with errors or missing cells.
+
+    Parameters
+    ----------
+    n_inducing : int, default=50
+        Inducing inputs; at most as many as rows are used.
+    kernel : str or Kernel, default="rbf"
+        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`; of standardised
+        inputs.
+    expectation : str, default="auto"
+        How kernels are averaged over uncertain inputs.
+    scale : {"standardize", "global", "center", "none"}, default="standardize"
+        How targets are scaled inside.
+    max_iter : int, default=1000
+        Most iterations of a run.
+    restarts : int, default=1
+        Runs from different starts, of which the best is kept.
+    random_state : int, RandomState instance or None, default=None
+        The seed of the starts.
+    verbose : int, default=0
+        1 prints progress now and then, 2 every iteration.
+    callback : callable or None, default=None
+        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+
+    Attributes
+    ----------
+    log_evidence_ : float
+        A lower bound of the log evidence of the data as given.
+    kernel_ : Kernel
+        The kernel with its fitted parameters.
+    noise_variance_ : ndarray of shape (n_targets,)
+        The variance of the noise of each target.
+    n_iter_, converged_, stop_reason_, trace_
+        How the fit went.
+
+    Examples
+    --------
+    >>> import latentgp as lg
+    >>> import numpy as np
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> model = lg.SparseGPRegressor(n_inducing=12, random_state=0).fit(X, np.sin(X[:, 0]), X_std=0.05)
+    >>> model.predict(X[:3], X_std=0.05).shape
+    (3,)
+    """
+
+    _model_name = "sparse"
+    _gaps = True
+    _parameter_constraints = {
+        "n_inducing": [at_least(1)],
+        "expectation": [str],
+        **COMMON_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        n_inducing=50,
+        *,
+        kernel="rbf",
+        expectation="auto",
+        scale="standardize",
+        max_iter=1000,
+        restarts=1,
+        random_state=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.n_inducing = n_inducing
+        self.kernel = kernel
+        self.expectation = expectation
+        self.scale = scale
+        self.max_iter = max_iter
+        self.restarts = restarts
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback

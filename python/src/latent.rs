@@ -1,0 +1,276 @@
+//! A fitted latent space: Bayesian GPLVM, GPLVM or PPCA.
+
+use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat};
+use crate::error::Outcome;
+use crate::kernel::Kernel;
+use crate::settings::LatentSettings;
+use crate::training::{BayesianGplvmJob, GplvmJob, PpcaJob};
+use crate::work;
+use latentgp::expectation::Gaussians;
+use latentgp::file::{Store, Trained, TrainedSpace};
+use latentgp::model::{LatentSpace, Model};
+use latentgp::posterior::{Posterior, Prediction};
+use latentgp::{Mat, Result};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use serde_json::json;
+use std::sync::{Arc, OnceLock};
+
+/// What a fit gives back: the model, and the exception to raise once it is stored.
+type Fitted = (LatentModel, Option<PyErr>);
+
+/// Positions, and how well each row is explained.
+type Placed<'py> = (Given<'py>, Given<'py>, Vec<f64>);
+
+/// A fitted latent space.
+#[pyclass(frozen, module = "latentgp._native")]
+pub struct LatentModel(Arc<Space>);
+
+enum Space {
+    /// With what it predicts from, once that was asked for.
+    Bayesian(Box<Trained>, Box<Lazy>),
+    Other(Box<TrainedSpace>),
+}
+
+#[derive(Default)]
+struct Lazy(OnceLock<Result<Posterior>>);
+
+impl Lazy {
+    fn of(&self, trained: &Trained) -> Result<&Posterior> {
+        self.0.get_or_init(|| trained.model.posterior()).as_ref().map_err(Clone::clone)
+    }
+}
+
+impl LatentModel {
+    pub fn bayesian(trained: Trained) -> Self {
+        LatentModel(Arc::new(Space::Bayesian(Box::new(trained), Box::default())))
+    }
+
+    pub fn space(trained: TrainedSpace) -> Self {
+        LatentModel(Arc::new(Space::Other(Box::new(trained))))
+    }
+
+    /// Something worked out from the model on a thread of its own.
+    fn work<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        of: impl FnOnce(&Space) -> Result<T> + Send + 'static,
+    ) -> Outcome<T> {
+        let space = Arc::clone(&self.0);
+        work::run(py, move || of(&space))
+    }
+}
+
+#[pymethods]
+impl LatentModel {
+    /// Fits a Bayesian GPLVM.
+    #[staticmethod]
+    fn fit_bayesian_gplvm(
+        py: Python<'_>,
+        y: Array<'_>,
+        kernel: &Kernel,
+        settings: LatentSettings,
+        callback: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<Fitted> {
+        let (y, kernel) = (to_mat(&y)?, kernel.0.clone());
+        let (trained, raised) = work::fit(py, callback, BayesianGplvmJob::new(y, kernel, settings)?)?;
+        Ok((LatentModel::bayesian(trained), raised))
+    }
+
+    /// Fits a GPLVM.
+    #[staticmethod]
+    fn fit_gplvm(
+        py: Python<'_>,
+        y: Array<'_>,
+        kernel: &Kernel,
+        settings: LatentSettings,
+        callback: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<Fitted> {
+        let (y, kernel) = (to_mat(&y)?, kernel.0.clone());
+        let (trained, raised) = work::fit(py, callback, GplvmJob::new(y, kernel, settings)?)?;
+        Ok((LatentModel::space(trained), raised))
+    }
+
+    /// Fits a probabilistic PCA.
+    #[staticmethod]
+    fn fit_ppca(
+        py: Python<'_>,
+        y: Array<'_>,
+        settings: LatentSettings,
+        callback: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<Fitted> {
+        let (trained, raised) = work::fit(py, callback, PpcaJob::new(to_mat(&y)?, settings)?)?;
+        Ok((LatentModel::space(trained), raised))
+    }
+
+    /// `bayesian-gplvm`, `gplvm` or `ppca`.
+    #[getter]
+    fn name(&self) -> &'static str {
+        match &*self.0 {
+            Space::Bayesian(..) => "bayesian-gplvm",
+            Space::Other(t) => t.model.name(),
+        }
+    }
+
+    /// The names of the columns of the data.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        match &*self.0 {
+            Space::Bayesian(t, _) => t.columns.clone(),
+            Space::Other(t) => t.columns.clone(),
+        }
+    }
+
+    /// The fitted kernel as an expression.
+    #[getter]
+    fn kernel(&self) -> String {
+        match &*self.0 {
+            Space::Bayesian(t, _) => t.model.kernel.expression(),
+            Space::Other(t) => match &t.model {
+                LatentSpace::Gplvm(m) => m.kernel.expression(),
+                LatentSpace::Ppca(..) => "linear".into(),
+            },
+        }
+    }
+
+    /// σ² of every column, in the units of the data.
+    #[getter]
+    fn noise_variance(&self) -> Vec<f64> {
+        match &*self.0 {
+            Space::Bayesian(t, _) => {
+                let noise = t.model.noise.get();
+                t.model.scaling.scale.iter().map(|s| noise * s * s).collect()
+            }
+            Space::Other(t) => t.model.noise_variance(),
+        }
+    }
+
+    /// The inducing inputs, of a Bayesian GPLVM.
+    #[getter]
+    fn inducing<'py>(&self, py: Python<'py>) -> Outcome<Option<Given<'py>>> {
+        match &*self.0 {
+            Space::Bayesian(t, _) => Ok(Some(to_array(py, t.model.z.value.clone())?)),
+            Space::Other(_) => Ok(None),
+        }
+    }
+
+    /// The loadings, D×Q in the units of the data, and the mean, of a PPCA.
+    #[getter]
+    fn loadings<'py>(&self, py: Python<'py>) -> Outcome<Option<(Given<'py>, Vec<f64>)>> {
+        let Space::Other(trained) = &*self.0 else { return Ok(None) };
+        let LatentSpace::Ppca(m, _) = &trained.model else { return Ok(None) };
+        let w = Mat::from_fn(m.w.rows(), m.w.cols(), |i, k| m.w[(i, k)] * m.scaling.scale[i]);
+        let mean = m.scaling.undo_mean(&Mat::from_rows(&[&m.mean[..]]))?.into_vec();
+        Ok(Some((to_array(py, w)?, mean)))
+    }
+
+    /// How the fit went.
+    fn report<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
+        let report = match &*self.0 {
+            Space::Bayesian(t, _) => json!({
+                "bound": t.report.bound, "iterations": t.report.iterations,
+                "evaluations": t.report.evaluations, "converged": t.report.converged,
+                "stop_reason": t.report.stop_reason.to_string(), "seconds": t.report.seconds,
+                "restarts": t.report.restarts, "trace": t.report.trace,
+                "certificate": t.report.certificate, "warning": t.report.certificate.warning(),
+                "kernel": t.report.kernel, "scale": t.report.scale.to_string(), "seed": t.report.seed,
+                "expectation": t.model.expectation.expression(),
+            }),
+            Space::Other(t) => json!({
+                "bound": t.report.bound, "iterations": t.report.iterations,
+                "evaluations": t.report.evaluations, "converged": t.report.converged,
+                "stop_reason": t.report.stop_reason.to_string(), "seconds": t.report.seconds,
+                "restarts": t.report.restarts, "trace": t.report.trace,
+                "certificate": null, "warning": null,
+                "kernel": t.report.kernel, "scale": t.report.scale.to_string(), "seed": t.report.seed,
+                "expectation": match &t.model {
+                    LatentSpace::Gplvm(m) => m.expectation.expression(),
+                    LatentSpace::Ppca(..) => "auto".into(),
+                },
+            }),
+        };
+        to_dict(py, &report)
+    }
+
+    /// Means and variances of the positions of the training rows.
+    fn latent<'py>(&self, py: Python<'py>) -> Outcome<Moments<'py>> {
+        let q = match &*self.0 {
+            Space::Bayesian(t, _) => t.model.latent(),
+            Space::Other(t) => t.model.latent()?,
+        };
+        moments(py, q.mean, q.var)
+    }
+
+    /// How much each latent dimension matters.
+    fn relevance(&self, py: Python<'_>) -> Outcome<Vec<f64>> {
+        self.work(py, |space| match space {
+            Space::Bayesian(t, p) => t.model.relevance(p.of(t)?),
+            Space::Other(t) => t.model.relevance(),
+        })
+    }
+
+    /// Means and variances of the positions of rows, and a bound of the log density of each.
+    fn transform<'py>(&self, py: Python<'py>, y: Array<'py>) -> Outcome<Placed<'py>> {
+        let y = to_mat(&y)?;
+        let (q, density) = self.work(py, move |space| match space {
+            Space::Bayesian(t, p) => t.model.project_with(p.of(t)?, &y).map(|l| (l.q, l.bound)),
+            Space::Other(t) => t.model.transform(&y).map(|l| (l.q, l.log_density)),
+        })?;
+        Ok((to_array(py, q.mean)?, to_array(py, q.var)?, density))
+    }
+
+    /// Data at latent positions, certain or Gaussian, without the noise: means and variances.
+    fn reconstruct<'py>(&self, py: Python<'py>, mean: Array<'py>, var: Array<'py>) -> Outcome<Moments<'py>> {
+        let q = Gaussians::new(to_mat(&mean)?, to_mat(&var)?)?;
+        let there = self.work(py, move |space| match space {
+            Space::Bayesian(t, p) => t.model.reconstruct(p.of(t)?, &q),
+            Space::Other(t) => t.model.reconstruct(&q),
+        })?;
+        moments(py, there.mean, there.var)
+    }
+
+    /// Rows with their missing cells filled, and the variances of these, noise included.
+    fn impute<'py>(&self, py: Python<'py>, y: Array<'py>) -> Outcome<Moments<'py>> {
+        let y = to_mat(&y)?;
+        let filled = self.work(py, move |space| match space {
+            Space::Bayesian(t, p) => {
+                t.model.impute(p.of(t)?, &y).map(|i| Prediction { mean: i.y, var: i.var })
+            }
+            Space::Other(t) => t.model.impute(&y),
+        })?;
+        moments(py, filled.mean, filled.var)
+    }
+
+    /// The log density of each row, given the training data; `samples` and `seed` are those of the importance
+    /// sampling of a Bayesian GPLVM.
+    fn log_density(&self, py: Python<'_>, y: Array<'_>, samples: usize, seed: u64) -> Outcome<Vec<f64>> {
+        let y = to_mat(&y)?;
+        self.work(py, move |space| match space {
+            Space::Bayesian(t, p) => t.model.log_density(p.of(t)?, &y, samples, seed),
+            Space::Other(t) => t.model.transform(&y).map(|l| l.log_density),
+        })
+    }
+
+    /// `n` draws of the model: positions from N(0, I), and data there, noise included.
+    fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> Outcome<Moments<'py>> {
+        let (x, y) = self.work(py, move |space| match space {
+            Space::Bayesian(t, p) => t.model.sample(p.of(t)?, n, seed),
+            Space::Other(t) => t.model.sample(n, seed),
+        })?;
+        moments(py, x, y)
+    }
+
+    /// The content of its `.lgp` file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyBytes>> {
+        let bytes = match &*self.0 {
+            Space::Bayesian(t, _) => t.to_file()?.to_bytes()?,
+            Space::Other(t) => t.to_file()?.to_bytes()?,
+        };
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Outcome<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let rebuild = py.import("latentgp._native")?.getattr("from_bytes")?;
+        Ok((rebuild, (self.to_bytes(py)?,)))
+    }
+}

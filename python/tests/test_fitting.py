@@ -1,0 +1,152 @@
+"""Long fits: progress, callbacks, Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import latentgp as lg
+
+
+@pytest.fixture(scope="module")
+def many():
+    return np.random.default_rng(0).normal(size=(400, 10))
+
+
+def test_a_callback_sees_every_iteration_and_stops(table):
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        return progress.iteration >= 7
+
+    model = lg.BayesianGPLVM(random_state=0, callback=stop).fit(table)
+    assert [p.iteration for p in seen] == list(range(1, 8))
+    assert model.n_iter_ == 7 and not model.converged_
+    assert seen[-1].bound == pytest.approx(model.lower_bound_)
+    assert model.trace_.shape == (7,)
+
+
+def test_what_a_callback_raises_comes_after_the_state_is_kept(table):
+    def fail(progress):
+        if progress.iteration == 3:
+            raise RuntimeError("enough")
+
+    model = lg.GPLVM(random_state=0, callback=fail)
+    with pytest.raises(RuntimeError, match="enough"):
+        model.fit(table)
+    assert model.n_iter_ == 3 and model.transform(table).shape == (40, 2)
+
+
+def test_verbose_tells(table, capsys):
+    lg.GPLVM(random_state=0, max_iter=3, verbose=2).fit(table)
+    said = capsys.readouterr().out
+    assert "[GPLVM] run 1, iteration 1:" in said and "iterations in" in said
+
+
+def test_other_threads_run_during_a_fit(many):
+    ticks = []
+    done = threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.005)
+
+    other = threading.Thread(target=tick)
+    other.start()
+    lg.BayesianGPLVM(n_components=3, n_inducing=30, max_iter=10, random_state=0).fit(many)
+    done.set()
+    other.join()
+    assert len(ticks) > 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are of POSIX")
+def test_a_fork_has_threads_of_its_own():
+    program = textwrap.dedent("""
+        import multiprocessing
+        import numpy as np
+        import latentgp as lg
+        Y = np.random.default_rng(0).normal(size=(60, 5))
+        def fit(seed):
+            return lg.BayesianGPLVM(max_iter=5, random_state=seed).fit(Y).lower_bound_
+        before = [fit(0), fit(1)]
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            assert pool.map(fit, [0, 1]) == before
+    """)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
+@pytest.mark.parametrize(
+    "estimator, data",
+    [
+        ("lg.BayesianGPLVM(n_components=4, n_inducing=60, max_iter=100000, random_state=0)", "Y"),
+        ("lg.GPRegressor(kernel='matern32', max_iter=100000)", "Y, Y[:, 0]"),
+        ("lg.SparseGPRegressor(n_inducing=150, max_iter=100000, random_state=0)", "Y, Y[:, 0]"),
+    ],
+)
+def test_ctrl_c_keeps_the_best_state(estimator, data):
+    program = textwrap.dedent(f"""
+        import numpy as np
+        import latentgp as lg
+        Y = np.random.default_rng(0).normal(size=(700, 10))
+        seen = []
+        model = {estimator}
+        model.set_params(callback=lambda p: (seen.append(p.iteration), print(p.iteration, flush=True))[1])
+        try:
+            model.fit({data})
+        except KeyboardInterrupt:
+            print("stopped", model.n_iter_, model.stop_reason_, flush=True)
+            assert not model.converged_ and np.isfinite(model.trace_).all()
+    """)
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline().strip() == "1"
+    os.kill(run.pid, signal.SIGINT)
+    rest, _ = run.communicate(timeout=60)
+    assert run.returncode == 0 and "stopped" in rest, rest
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
+@pytest.mark.parametrize(
+    "estimator, data",
+    [
+        ("lg.BayesianGPLVM(4, n_inducing=50, kernel='matern32', expectation='gauss_hermite(points=4)', random_state=0)", "Y"),
+        ("lg.GPLVM(kernel='matern32', random_state=0)", "Y"),
+        ("lg.GPRegressor(kernel='matern32')", "Y, Y[:, 0]"),
+        ("lg.VDMGPRegressor(4, kernel='matern32', expectation='gauss_hermite(points=4)', random_state=0)", "Y, Y[:, 0]"),
+        ("lg.SPGPDRRegressor(2, n_inducing=300, random_state=0)", "Y, Y[:, 0]"),
+        ("lg.GPCountRegressor()", "Y, np.abs(np.round(Y[:, 0]))"),
+        ("lg.GPNarx(4)", "Y[:, 0]"),
+    ],
+)
+def test_what_an_interrupted_iteration_leaves_is_the_one_before(estimator, data):
+    program = textwrap.dedent(f"""
+        import os, signal, threading
+        import numpy as np
+        import latentgp as lg
+        Y = np.random.default_rng(0).normal(size=(1000, 6))
+        begun = threading.Event()
+        model = {estimator}
+        model.set_params(callback=lambda p: begun.set())
+        def interrupt():
+            begun.wait()
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        try:
+            model.fit({data})
+        except KeyboardInterrupt:
+            pass
+        kept = (repr(model.kernel_), model.trace_.tolist())
+        model.set_params(callback=lambda p: p.iteration >= len(kept[1])).fit({data})
+        assert kept == (repr(model.kernel_), model.trace_.tolist()), (kept, model.kernel_, model.trace_)
+    """)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
