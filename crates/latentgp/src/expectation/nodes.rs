@@ -5,7 +5,7 @@
 
 use super::Gaussians;
 use super::rule::{Draws, Rule};
-use crate::kernel::{Arm, Kernel, KernelGrad, Star, StarGrad, StarKernel};
+use crate::kernel::{Arm, Kernel, KernelGrad, Star, StarBlocks, StarGrad, StarKernel};
 use crate::mat::Mat;
 use std::ops::Range;
 
@@ -32,14 +32,17 @@ pub(super) struct Nodes<'a, R: Rule> {
     std: Mat,
     layout: Layout<'a>,
     count: usize,
+    /// Any point, for a kernel whose k(x, x) is the same everywhere.
+    somewhere: Mat,
 }
 
-/// Some points and some nodes; x and ξ of each place, but for stars.
-pub(super) struct Tile {
+/// Some points and some nodes; x and ξ of each place, or the kernel at stars.
+pub(super) struct Tile<'a> {
     pub points: Range<usize>,
     pub nodes: Range<usize>,
     x: Mat,
     xi: Mat,
+    star: Option<Box<dyn StarBlocks + 'a>>,
 }
 
 /// Where gradients of a tile are added; `mean` and `var` have the rows of its points.
@@ -62,23 +65,36 @@ impl<'a, R: Rule> Nodes<'a, R> {
                 }
             }
         };
-        Nodes { rule, kernel, q, z, std: q.var.map(f64::sqrt), layout, count }
+        Nodes {
+            rule,
+            kernel,
+            q,
+            z,
+            std: q.var.map(f64::sqrt),
+            layout,
+            count,
+            somewhere: Mat::zeros(1, q.dim()),
+        }
     }
 
     /// Calls `visit` for every tile of some points.
-    pub fn each_tile(&self, points: Range<usize>, mut visit: impl FnMut(&Tile)) {
+    pub fn each_tile(&self, points: Range<usize>, mut visit: impl FnMut(&mut Tile<'a>)) {
         let dim = self.q.dim();
         // A star is whole in a tile; of other nodes as many go together as the rows leave room for.
         let together = match self.layout {
             Layout::Star { .. } => (TILE / self.count.max(1)).max(1),
             _ => TILE / 2,
         };
-        let mut tile = Tile { points: 0..0, nodes: 0..0, x: Mat::default(), xi: Mat::default() };
+        let star = match self.layout {
+            Layout::Star { kernel, .. } => Some(kernel.at(self.z)),
+            _ => None,
+        };
+        let mut tile = Tile { points: 0..0, nodes: 0..0, x: Mat::default(), xi: Mat::default(), star };
         for start in points.clone().step_by(together) {
             tile.points = start..(start + together).min(points.end);
             if let Layout::Star { .. } = self.layout {
                 tile.nodes = 0..self.count;
-                visit(&tile);
+                visit(&mut tile);
                 continue;
             }
             let rows = tile.points.len();
@@ -90,13 +106,13 @@ impl<'a, R: Rule> Nodes<'a, R> {
                 tile.x.resize(tile.nodes.len() * rows, dim);
                 tile.xi.resize(tile.nodes.len() * rows, dim);
                 self.write(&mut tile, &mut streams);
-                visit(&tile);
+                visit(&mut tile);
             }
         }
     }
 
     /// x and ξ of every place.
-    fn write(&self, tile: &mut Tile, streams: &mut [Draws<'_>]) {
+    fn write(&self, tile: &mut Tile<'_>, streams: &mut [Draws<'_>]) {
         let rows = tile.points.len();
         for (k, s) in tile.nodes.clone().enumerate() {
             for (i, n) in tile.points.clone().enumerate() {
@@ -112,25 +128,26 @@ impl<'a, R: Rule> Nodes<'a, R> {
         }
     }
 
-    fn star<'t>(&'t self, tile: &Tile, arms: &'t [Arm]) -> Star<'t> {
-        Star { mean: &self.q.mean, std: &self.std, points: tile.points.clone(), arms }
+    fn star<'t>(&'t self, points: &Range<usize>) -> Star<'t> {
+        let arms = if let Layout::Star { arms, .. } = &self.layout { &arms[..] } else { &[] };
+        Star { mean: &self.q.mean, std: &self.std, points: points.clone(), arms }
     }
 
     /// K of a tile.
-    pub fn cross(&self, tile: &Tile, k: &mut Mat) {
+    pub fn cross(&self, tile: &mut Tile<'_>, k: &mut Mat) {
         k.resize(tile.nodes.len() * tile.points.len(), self.z.rows());
-        match &self.layout {
-            Layout::Star { kernel, arms } => kernel.star_cross(&self.star(tile, arms), self.z, k),
-            _ => self.kernel.cross(&tile.x, self.z, k),
+        match &mut tile.star {
+            Some(blocks) => blocks.cross(&self.star(&tile.points), k),
+            None => self.kernel.cross(&tile.x, self.z, k),
         }
     }
 
     /// Σ w k(x, x).
-    pub fn diag(&self, tile: &Tile, weights: &[f64]) -> f64 {
+    pub fn diag(&self, tile: &Tile<'_>, weights: &[f64]) -> f64 {
         let rows = tile.points.len();
         if let Layout::Star { .. } = self.layout {
             let mut one = [0.0];
-            self.kernel.diag(&self.q.mean.slice_rows(tile.points.start, tile.points.start + 1), &mut one);
+            self.kernel.diag(&self.somewhere, &mut one);
             return one[0] * rows as f64 * weights.iter().sum::<f64>();
         }
         let mut diag = vec![0.0; tile.x.rows()];
@@ -139,10 +156,10 @@ impl<'a, R: Rule> Nodes<'a, R> {
     }
 
     /// Adds the gradient of Σ K̄ ∘ K.
-    pub fn pull(&self, tile: &Tile, k_bar: &Mat, bars: &mut Bars<'_>) {
-        if let Layout::Star { kernel, arms } = &self.layout {
+    pub fn pull(&self, tile: &mut Tile<'_>, k_bar: &Mat, bars: &mut Bars<'_>) {
+        if let Some(blocks) = &mut tile.star {
             let grad = StarGrad { theta: bars.theta, z: bars.z, mean: bars.mean, var: bars.var };
-            return kernel.star_cross_adjoint(&self.star(tile, arms), self.z, k_bar, grad);
+            return blocks.cross_adjoint(&self.star(&tile.points), k_bar, grad);
         }
         let mut x_bar = Mat::zeros(tile.x.rows(), tile.x.cols());
         let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: Some(bars.z) };
@@ -151,12 +168,15 @@ impl<'a, R: Rule> Nodes<'a, R> {
     }
 
     /// Adds the gradient of bar·Σ w k(x, x).
-    pub fn pull_diag(&self, tile: &Tile, weights: &[f64], bar: f64, bars: &mut Bars<'_>) {
+    pub fn pull_diag(&self, tile: &Tile<'_>, weights: &[f64], bar: f64, bars: &mut Bars<'_>) {
         let rows = tile.points.len();
         if let Layout::Star { .. } = self.layout {
             let bar = bar * rows as f64 * weights.iter().sum::<f64>();
-            let x = self.q.mean.slice_rows(tile.points.start, tile.points.start + 1);
-            return self.kernel.diag_adjoint(&x, &[bar], KernelGrad { theta: bars.theta, x: None, z: None });
+            return self.kernel.diag_adjoint(
+                &self.somewhere,
+                &[bar],
+                KernelGrad { theta: bars.theta, x: None, z: None },
+            );
         }
         let bar: Vec<f64> = weights.iter().flat_map(|w| std::iter::repeat_n(w * bar, rows)).collect();
         let mut x_bar = Mat::zeros(tile.x.rows(), tile.x.cols());
@@ -166,7 +186,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
     }
 
     /// From x̄ to μ̄ and S̄.
-    fn pull_points(&self, tile: &Tile, x_bar: &Mat, bars: &mut Bars<'_>) {
+    fn pull_points(&self, tile: &Tile<'_>, x_bar: &Mat, bars: &mut Bars<'_>) {
         let (rows, dim) = (tile.points.len(), x_bar.cols());
         for at in 0..x_bar.rows() {
             let i = at % rows;

@@ -43,11 +43,17 @@ pub struct StarGrad<'a> {
 
 /// A kernel that has blocks at stars for less than at as many other points, and the same k(x, x) everywhere.
 pub trait StarKernel: Kernel {
+    /// The kernel with Z, and with room to work in: one serves many stars.
+    fn at<'a>(&'a self, z: &'a Mat) -> Box<dyn StarBlocks + 'a>;
+}
+
+/// Blocks between stars and the same Z.
+pub trait StarBlocks {
     /// K = k(x, z) at the points of a star.
-    fn star_cross(&self, at: &Star<'_>, z: &Mat, out: &mut Mat);
+    fn cross(&mut self, at: &Star<'_>, out: &mut Mat);
 
     /// Adds the gradient of Σ bar ∘ k(x, z).
-    fn star_cross_adjoint(&self, at: &Star<'_>, z: &Mat, bar: &Mat, grad: StarGrad<'_>);
+    fn cross_adjoint(&mut self, at: &Star<'_>, bar: &Mat, grad: StarGrad<'_>);
 }
 
 impl Star<'_> {

@@ -1,6 +1,6 @@
 //! k = Σ_i k_i.
 
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Star, StarGrad, StarKernel, Structure};
+use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Star, StarBlocks, StarGrad, StarKernel, Structure};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized};
 
@@ -175,19 +175,35 @@ impl Kernel for Sum {
 }
 
 impl StarKernel for Sum {
-    fn star_cross(&self, at: &Star<'_>, z: &Mat, out: &mut Mat) {
-        add_blocks(&self.parts, out, |k, out| match k.star() {
-            Some(k) => k.star_cross(at, z, out),
-            None => unreachable!("a sum has stars where all of its parts have them"),
-        });
+    fn at<'a>(&'a self, z: &'a Mat) -> Box<dyn StarBlocks + 'a> {
+        let parts = self.parts.iter().filter_map(|k| k.star()).map(|k| k.at(z)).collect();
+        Box::new(SumAtStars { parts, offsets: offsets(&self.parts), one: Mat::default() })
+    }
+}
+
+struct SumAtStars<'a> {
+    parts: Vec<Box<dyn StarBlocks + 'a>>,
+    offsets: Vec<usize>,
+    one: Mat,
+}
+
+impl StarBlocks for SumAtStars<'_> {
+    fn cross(&mut self, at: &Star<'_>, out: &mut Mat) {
+        self.one.resize(out.rows(), out.cols());
+        for (i, k) in self.parts.iter_mut().enumerate() {
+            if i == 0 {
+                k.cross(at, out);
+            } else {
+                k.cross(at, &mut self.one);
+                out.add_scaled(1.0, &self.one);
+            }
+        }
     }
 
-    fn star_cross_adjoint(&self, at: &Star<'_>, z: &Mat, bar: &Mat, grad: StarGrad<'_>) {
-        let offsets = offsets(&self.parts);
-        for (i, k) in self.parts.iter().filter_map(|k| k.star()).enumerate() {
-            let theta = &mut grad.theta[offsets[i]..offsets[i + 1]];
-            let own = StarGrad { theta, z: grad.z, mean: grad.mean, var: grad.var };
-            k.star_cross_adjoint(at, z, bar, own);
+    fn cross_adjoint(&mut self, at: &Star<'_>, bar: &Mat, grad: StarGrad<'_>) {
+        for (i, k) in self.parts.iter_mut().enumerate() {
+            let theta = &mut grad.theta[self.offsets[i]..self.offsets[i + 1]];
+            k.cross_adjoint(at, bar, StarGrad { theta, z: grad.z, mean: grad.mean, var: grad.var });
         }
     }
 }

@@ -8,22 +8,56 @@
 //! pair adds one product for the coordinate that moves.
 
 use super::{LANES, Shape, Stationary};
-use crate::kernel::{Star, StarGrad, StarKernel};
+use crate::kernel::{Star, StarBlocks, StarGrad, StarKernel};
 use crate::mat::Mat;
 use crate::vmath::{Vectorized, fma, vectorize};
 
 type Lanes = [f64; LANES];
 
 impl<S: Shape> StarKernel for Stationary<S> {
-    fn star_cross(&self, at: &Star<'_>, z: &Mat, out: &mut Mat) {
-        if !z.is_empty() {
-            vectorize(Cross { kernel: self, at, z, out });
+    fn at<'a>(&'a self, z: &'a Mat) -> Box<dyn StarBlocks + 'a> {
+        let centre = Centre::new(z);
+        let zeros = |each: usize| vec![[0.0; LANES]; each * centre.line.len()];
+        Box::new(Blocks {
+            kernel: self,
+            m: z.rows(),
+            inverse: self.inverse_lengthscales(),
+            bar: zeros(1),
+            slope: zeros(1),
+            sum: zeros(1),
+            moved: zeros(z.cols()),
+            z_bar: zeros(z.cols()),
+            l_bar: vec![0.0; z.cols()],
+            centre,
+        })
+    }
+}
+
+struct Blocks<'a, S: Shape> {
+    kernel: &'a Stationary<S>,
+    m: usize,
+    inverse: Vec<f64>,
+    centre: Centre,
+    /// One row of K̄, ∂κ/∂r² of an arm, and G.
+    bar: Vec<Lanes>,
+    slope: Vec<Lanes>,
+    sum: Vec<Lanes>,
+    /// g·h of the arms along each axis, and Z̄, Q numbers for each chunk.
+    moved: Vec<Lanes>,
+    z_bar: Vec<Lanes>,
+    l_bar: Vec<f64>,
+}
+
+impl<S: Shape> StarBlocks for Blocks<'_, S> {
+    fn cross(&mut self, at: &Star<'_>, out: &mut Mat) {
+        if self.m > 0 {
+            vectorize(Cross { blocks: self, at, out });
         }
     }
 
-    fn star_cross_adjoint(&self, at: &Star<'_>, z: &Mat, bar: &Mat, grad: StarGrad<'_>) {
-        if !z.is_empty() {
-            vectorize(Adjoint { kernel: self, at, z, bar, grad });
+    fn cross_adjoint(&mut self, at: &Star<'_>, bar: &Mat, grad: StarGrad<'_>) {
+        if self.m > 0 {
+            vectorize(Adjoint { blocks: self, at, bar, grad });
         }
     }
 }
@@ -81,42 +115,38 @@ impl Centre {
     }
 }
 
-struct Cross<'a, S: Shape> {
-    kernel: &'a Stationary<S>,
-    at: &'a Star<'a>,
-    z: &'a Mat,
-    out: &'a mut Mat,
+struct Cross<'t, 'a, S: Shape> {
+    blocks: &'t mut Blocks<'a, S>,
+    at: &'t Star<'t>,
+    out: &'t mut Mat,
 }
 
-impl<S: Shape> Vectorized for Cross<'_, S> {
+impl<S: Shape> Vectorized for Cross<'_, '_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Star { mean, std, points, arms } = self.at;
-        let (m, rows) = (self.z.rows(), points.len());
-        let inverse = self.kernel.inverse_lengthscales();
-        let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
-        let mut centre = Centre::new(self.z);
+        let Blocks { kernel, m, inverse, centre, .. } = self.blocks;
+        let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
         for (i, n) in points.clone().enumerate() {
-            centre.place::<FMA>(mean.row(n), &inverse);
+            centre.place::<FMA>(mean.row(n), inverse);
             for (s, arm) in arms.iter().enumerate() {
                 centre.arm::<FMA>(arm.axis, arm.xi * std[(n, arm.axis)] * inverse[arm.axis]);
                 let line = centre.line.as_flattened_mut();
                 for v in line.iter_mut() {
                     *v = variance * S::kappa::<FMA>(*v, alpha).0;
                 }
-                self.out.row_mut(s * rows + i).copy_from_slice(&line[..m]);
+                self.out.row_mut(s * points.len() + i).copy_from_slice(&line[..*m]);
             }
         }
     }
 }
 
-struct Adjoint<'a, 'g, S: Shape> {
-    kernel: &'a Stationary<S>,
-    at: &'a Star<'a>,
-    z: &'a Mat,
-    bar: &'a Mat,
-    grad: StarGrad<'g>,
+struct Adjoint<'t, 'a, S: Shape> {
+    blocks: &'t mut Blocks<'a, S>,
+    at: &'t Star<'t>,
+    bar: &'t Mat,
+    grad: StarGrad<'t>,
 }
 
 impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
@@ -124,26 +154,21 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Star { mean, std, points, arms } = self.at;
-        let (m, rows, dim) = (self.z.rows(), points.len(), self.z.cols());
-        let inverse = self.kernel.inverse_lengthscales();
-        let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
-        let mut centre = Centre::new(self.z);
-        let chunks = centre.line.len();
-        let zeros = || vec![[0.0; LANES]; chunks];
-        let (mut bar, mut slope, mut sum) = (zeros(), zeros(), zeros());
-        // g·h of the arms along each axis, and Z̄, Q numbers for each chunk.
-        let (mut moved, mut z_bar) = (vec![[0.0; LANES]; chunks * dim], vec![[0.0; LANES]; chunks * dim]);
-        let mut l_bar = vec![0.0; dim];
+        let Blocks { kernel, m, inverse, centre, bar, slope, sum, moved, z_bar, l_bar } = self.blocks;
+        let (rows, dim, chunks) = (points.len(), centre.dim, centre.line.len());
+        let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
+        z_bar.fill([0.0; LANES]);
+        l_bar.fill(0.0);
         let (mut variance_bar, mut alpha_bar) = (0.0, 0.0);
         for (i, n) in points.clone().enumerate() {
-            centre.place::<FMA>(mean.row(n), &inverse);
+            centre.place::<FMA>(mean.row(n), inverse);
             sum.fill([0.0; LANES]);
             moved.fill([0.0; LANES]);
             for (s, arm) in arms.iter().enumerate() {
                 let q = arm.axis;
                 let h = arm.xi * std[(n, q)] * inverse[q];
                 centre.arm::<FMA>(q, h);
-                bar.as_flattened_mut()[..m].copy_from_slice(self.bar.row(s * rows + i));
+                bar.as_flattened_mut()[..*m].copy_from_slice(self.bar.row(s * rows + i));
                 if S::HAS_ALPHA {
                     for (bar, r2) in bar.as_flattened().iter().zip(centre.line.as_flattened()) {
                         alpha_bar += bar * variance * S::kappa_alpha(*r2, alpha);
@@ -194,11 +219,11 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
                 l_bar[q] -= 2.0 * inverse[q] * stretch;
             }
         }
-        for j in 0..m {
+        for j in 0..*m {
             for q in 0..dim {
                 self.grad.z[(j, q)] += 2.0 * inverse[q] * z_bar[j / LANES * dim + q][j % LANES];
             }
         }
-        self.kernel.add_theta(self.grad.theta, variance_bar, &l_bar, alpha_bar);
+        kernel.add_theta(self.grad.theta, variance_bar, l_bar, alpha_bar);
     }
 }
