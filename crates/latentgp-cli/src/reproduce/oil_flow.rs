@@ -144,7 +144,7 @@ fn about(real: bool) -> Vec<String> {
         data.into(),
         "Five latent dimensions, 20 inducing inputs, the papers' start and transforms (`PapersTraining`); L-BFGS of \
          memory 10 with at most 5000 iterations. Monte Carlo draws new nodes at every step, by Adam with rate 0.01; \
-         the released code takes 5000 steps, ours are fewer with more nodes, so that the whole table takes two \
+         the released code takes 5000 steps, ours are fewer with more nodes, so that the table takes \
          minutes; `--steps 5000` takes them all. 1-NN accuracy on the two dimensions with the smallest \
          lengthscales, mean ± sd over five folds, those of all runs for Monte Carlo."
             .into(),
