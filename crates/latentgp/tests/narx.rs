@@ -43,23 +43,27 @@ fn clean_series_are_forecast_by_nodes() {
     let value = |t: usize| (t as f64 / 5.0).sin() + 0.5 * (t as f64 / 3.0).sin() + noise(t);
     let series = Mat::from_fn(110, 1, |t, _| value(t));
     let after = Mat::from_fn(40, 1, |t, _| value(110 + t));
-    let kernel = Rbf::new(13) + Linear::new(13);
-    let mut model = Narx::new(&series, None, Lags::new(13), kernel, &NarxOptions::default()).unwrap();
-    model.kernel_mut().params_mut()[0].1.set(1e6);
-    model.kernel_mut().params_mut()[1].1.value.fill(300.0);
-    model.noise_mut().set(3e-6);
+    let model = |variance: f64, lengthscale: f64, noise: f64| {
+        let mut rbf = Rbf::new(13);
+        rbf.variance.set(variance);
+        rbf.lengthscale.value.fill(lengthscale);
+        let kernel = rbf + Linear::new(13);
+        let mut model = Narx::new(&series, None, Lags::new(13), kernel, &NarxOptions::default()).unwrap();
+        model.noise_mut().set(noise);
+        model
+    };
+    let clean = model(1e6, 300.0, 3e-6);
     for correlated in [true, false] {
         let how = with(&Auto, correlated);
-        assert_eq!(model.rule(&how).unwrap().unwrap().expression(), "unscented");
-        let found = model.simulate(&series, None, 40, &how).unwrap();
+        assert_eq!(clean.rule(&how).unwrap().unwrap().expression(), "unscented");
+        let found = clean.simulate(&series, None, 40, &how).unwrap();
         let score = found.score(&after, 0).unwrap().remove(0);
         assert!(score.rmse < 0.05 && score.nlpd < -1.0, "{score:?}");
-        let refused = model.simulate(&series, None, 40, &with(&Analytic, correlated)).unwrap_err().to_string();
+        let refused =
+            clean.simulate(&series, None, 40, &with(&Analytic, correlated)).unwrap_err().to_string();
         assert!(refused.contains("unscented"), "{refused}");
     }
-    model.kernel_mut().params_mut()[0].1.set(1.0);
-    model.noise_mut().set(0.1);
-    assert_eq!(model.rule(&with(&Auto, true)).unwrap().unwrap().expression(), "analytic");
+    assert_eq!(model(1.0, 3.0, 0.1).rule(&with(&Auto, true)).unwrap().unwrap().expression(), "analytic");
 }
 
 /// An oscillation that obeys y_t = 2cos(ω) y_(t−1) − y_(t−2) exactly teaches a linear kernel these weights;

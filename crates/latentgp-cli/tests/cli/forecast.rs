@@ -183,10 +183,14 @@ fn exogenous_inputs_are_read_from_the_table_or_a_file() {
     let ended = folder.run(&format!("{line} --horizon 11"));
     assert_eq!(ended.code, 3, "{}", ended.err);
     assert!(
-        ended.err.contains("`u` up to row 70") && ended.err.contains("at most 10 steps"),
+        ended.err.contains("`u` up to row 70") && ended.err.contains("found up to row 69"),
         "{}",
         ended.err
     );
+    // Delays of two and three steps reach back: two more steps need nothing new.
+    let delayed = line.replace("--exogenous-lag 1", "--exogenous-lag 2-3");
+    assert_eq!(folder.ok(&format!("{delayed} --horizon 12")).lines().count(), 13);
+    assert_eq!(folder.run(&format!("{delayed} --horizon 13")).code, 3);
     let all = folder.json(&format!("{line} --backtest --horizon 3 --json"));
     assert_eq!(all["exogenous_delays"], serde_json::json!([[0, 1]]));
 }

@@ -50,7 +50,7 @@ pub use polynomial::Polynomial;
 pub use product::Product;
 pub use select::Select;
 pub use spectral_mixture::SpectralMixture;
-pub use star::{Arm, Star, StarGrad, StarKernel};
+pub use star::{Arm, Star, StarBlocks, StarGrad, StarKernel};
 pub use stationary::{Matern12, Matern32, Matern52, RationalQuadratic, Rbf, Shape, Stationary, shape};
 pub use sum::Sum;
 pub use white::White;
@@ -188,14 +188,14 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
         }
     }
 
-    /// Whether k(x, x) is the same everywhere, so that nobody need know x to compute it.
-    fn constant_diag(&self) -> bool {
-        false
-    }
-
     /// The kernel as one that is cheap at [`Star`]s; `None` where it is not.
     fn star(&self) -> Option<&dyn StarKernel> {
         None
+    }
+
+    /// Whether k(x, x) is the same everywhere, so that nobody need know x to compute it.
+    fn constant_diag(&self) -> bool {
+        false
     }
 
     /// The kernel as a sum of products for which Ψ is known exactly; `None` where it is not.
@@ -299,12 +299,11 @@ impl Kernel for Box<dyn Kernel> {
     fn diag_adjoint(&self, x: &Mat, bar: &[f64], grad: KernelGrad<'_>) {
         (**self).diag_adjoint(x, bar, grad);
     }
-    fn constant_diag(&self) -> bool {
-        (**self).constant_diag()
-    }
-
     fn star(&self) -> Option<&dyn StarKernel> {
         (**self).star()
+    }
+    fn constant_diag(&self) -> bool {
+        (**self).constant_diag()
     }
     fn closed_form(&self) -> Option<ClosedForm> {
         (**self).closed_form()
