@@ -4,11 +4,13 @@
 //! calls the user's callback. A fit that is asked to stop ends with its current iteration and keeps its best state:
 //! the caller gets both the state and the exception, and raises the exception once the state is in its place.
 
+use crate::custom::{Gone, Raised};
 use crate::error::{Outcome, Raise};
 use latentgp::Result;
 use latentgp::model::{OnProgress, Progress};
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
@@ -22,7 +24,7 @@ enum Message<T> {
     /// An iteration is over; the thread goes on when this is answered.
     Seen(Progress, SyncSender<()>),
     /// The work is over.
-    Done(Result<T>),
+    Done(Outcome<T>),
 }
 
 /// Runs work that cannot be stopped in the middle; on Ctrl-C its result is left behind.
@@ -88,12 +90,29 @@ pub fn fit<T: Send + 'static>(
     }
 }
 
+/// The result of work, or the exception that a kernel written in Python raised in it.
+pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Outcome<T> {
+    // What the work has left half done is dropped with it.
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => Ok(result?),
+        Err(payload) => Err(match payload.downcast::<Raised>() {
+            Ok(raised) => Raise::Python(raised.0),
+            Err(payload) if payload.is::<Gone>() => Raise::fault("the interpreter is gone"),
+            Err(payload) => {
+                let text = payload.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+                Raise::fault(&format!("the work broke off: {}", text.unwrap_or("no reason was given")))
+            }
+        }),
+    }
+}
+
 fn spawn<T: Send + 'static>(
     work: impl FnOnce(&Sender<Message<T>>) -> Result<T> + Send + 'static,
 ) -> Receiver<Message<T>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        let done = Message::Done(work(&sender));
+        let done = Message::Done(caught(|| work(&sender)));
         // The caller is gone after Ctrl-C.
         let _ = sender.send(done);
     });
