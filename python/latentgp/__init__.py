@@ -10,17 +10,22 @@
 from . import kernels
 from ._base import Progress
 from ._classification import GPClassifier
+from ._counts import GPCountRegressor
 from ._latent import GPLVM, PPCA, BayesianGPLVM
 from ._load import load
+from ._narx import Forecast, GPNarx
 from ._native import __version__
+from ._projected import SPGPDRRegressor, VDMGPRegressor
 from ._psi import PsiStatistics, psi_statistics
-from ._regression import GPCountRegressor, GPRegressor, SparseGPRegressor, SPGPDRRegressor, VDMGPRegressor
+from ._regression import GPRegressor, SparseGPRegressor
 
 __all__ = [
     "BayesianGPLVM",
+    "Forecast",
     "GPClassifier",
     "GPCountRegressor",
     "GPLVM",
+    "GPNarx",
     "GPRegressor",
     "PPCA",
     "Progress",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from numbers import Integral
@@ -65,6 +66,16 @@ class Estimator(BaseEstimator):
     def _kernel_text(self) -> str:
         return self.kernel if isinstance(self.kernel, str) else repr(self.kernel)
 
+    def _gives_values(self, dim: int) -> bool:
+        """Whether the kernel sets a parameter, such as ``period=12``; square brackets say other things."""
+        outside, depth = [], 0
+        for c in self._kernel_text():
+            depth += (c == "[") - (c == "]")
+            if depth == 0 and not c.isspace():
+                outside.append(c)
+        own = {name.rpartition(".")[2] for name in self._native_kernel(dim).params()}
+        return any(found in own for found in re.findall(r"[(,](\w+)=", "".join(outside)))
+
     def _seed(self) -> int:
         return seed_of(self.random_state)
 
@@ -110,13 +121,30 @@ class Estimator(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
 
+    def __getstate__(self):
+        state = super().__getstate__()
+        if "_model" in state and self._own():
+            # The model's own file names kernels that are written in Python; they are copied beside it.
+            state = {**state, "_model": state["_model"].to_bytes()}
+        return state
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if isinstance(self.__dict__.get("_model"), bytes):
+            self._model = _native.from_bytes(self._model, self._own())
+
+    def _own(self) -> dict:
+        """The parts of the kernel that are written in Python."""
+        kernel = getattr(self, "kernel", None)
+        return kernel._own() if isinstance(kernel, Kernel) else {}
+
     @property
     def kernel_(self) -> Kernel:
         """The kernel with its fitted parameters, which are those of scaled data."""
         check_is_fitted(self)
         from .kernels import parse
 
-        return parse(self._model.kernel)
+        return parse(self._model.kernel, self.kernel)
 
     def save(self, path) -> None:
         """Write the fitted model to a ``.lgp`` file, which the command line and :func:`latentgp.load` read.

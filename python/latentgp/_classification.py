@@ -8,7 +8,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from ._base import COMMON_CONSTRAINTS, at_least
-from ._regression import InputEstimator, input_std, target_names
+from ._counts import UNCERTAIN_INDUCING
+from ._supervised import InputEstimator, input_std, target_names
 
 
 class GPClassifier(ClassifierMixin, InputEstimator):
@@ -77,16 +78,15 @@ class GPClassifier(ClassifierMixin, InputEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    @property
-    def _model_name(self):
-        return "gp" if self.n_inducing is None else "sparse"
-
-    @property
-    def _likelihood(self):
-        return "bernoulli" if len(self.classes_) == 2 else "categorical"
+    def _settings(self, X, targets, classes, uncertain):
+        settings = super()._settings(X, targets, classes, uncertain)
+        settings["likelihood"] = "bernoulli" if len(classes) == 2 else "categorical"
+        if self.n_inducing is not None or uncertain:
+            settings.update(model="sparse", inducing=self.n_inducing or min(len(X), UNCERTAIN_INDUCING))
+        return settings
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X, y, X_std=None):
         """Learn classes from X.
 
         Ctrl-C ends the fit and keeps its best state: the estimator is fitted as far as it got, and
@@ -98,6 +98,9 @@ class GPClassifier(ClassifierMixin, InputEstimator):
             Inputs.
         y : array-like of shape (n_samples,)
             Classes, of any type.
+        X_std : array-like of shape (n_samples, n_features), default=None
+            Standard deviations of the inputs; a row or a number serves for all. The sparse posterior, with up to 50
+            inducing inputs where ``n_inducing`` is None, takes the place of Laplace's approximation then.
 
         Returns
         -------
@@ -111,7 +114,7 @@ class GPClassifier(ClassifierMixin, InputEstimator):
         if len(self.classes_) < 2:
             raise ValueError(f"GPClassifier needs at least 2 classes in y, found 1 class: {self.classes_[0]!r}")
         codes = np.ascontiguousarray(codes.reshape(-1, 1), dtype=np.float64)
-        self._learn(X, None, codes, name, [str(c) for c in self.classes_])
+        self._learn(X, input_std(X_std, X), codes, name, [str(c) for c in self.classes_])
         return self
 
     def _restore(self, model):

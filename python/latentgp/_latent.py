@@ -442,7 +442,9 @@ class PPCA(LatentEstimator):
     max_iter : int, default=5000
         Most iterations of EM, where cells are missing; complete data have a closed form.
     verbose : int, default=0
-        1 tells when the fit is over.
+        1 prints progress now and then, 2 every iteration.
+    callback : callable or None, default=None
+        Called with a ``Progress(restart, iteration, bound)`` after each iteration of EM; returns True to stop.
 
     Attributes
     ----------
@@ -472,14 +474,15 @@ class PPCA(LatentEstimator):
 
     _parameter_constraints = {
         "n_components": [at_least(1)],
-        **{name: COMMON_CONSTRAINTS[name] for name in ("scale", "max_iter", "verbose")},
+        **{name: COMMON_CONSTRAINTS[name] for name in ("scale", "max_iter", "verbose", "callback")},
     }
 
-    def __init__(self, n_components=1, *, scale="standardize", max_iter=5000, verbose=0):
+    def __init__(self, n_components=1, *, scale="standardize", max_iter=5000, verbose=0, callback=None):
         self.n_components = n_components
         self.scale = scale
         self.max_iter = max_iter
         self.verbose = verbose
+        self.callback = callback
 
     def _fit(self, X, columns):
         if self.n_components >= X.shape[1]:
@@ -487,7 +490,7 @@ class PPCA(LatentEstimator):
                 f"n_components={self.n_components} must be below n_features={X.shape[1]}: PPCA explains "
                 "columns by fewer components"
             )
-        return _native.LatentModel.fit_ppca(X, self._settings(columns))
+        return _native.LatentModel.fit_ppca(X, self._settings(columns), self._watch())
 
     def _take(self, model):
         super()._take(model)

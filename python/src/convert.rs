@@ -10,8 +10,11 @@ use serde_json::Value;
 /// An array of numbers, N×D, as Python has it.
 pub type Array<'py> = PyReadonlyArray2<'py, f64>;
 
+/// An array of numbers, N×D, as Python gets it.
+pub type Given<'py> = Bound<'py, PyArray2<f64>>;
+
 /// Means and variances, as Python gets them.
-pub type Moments<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
+pub type Moments<'py> = (Given<'py>, Given<'py>);
 
 /// A copy of an array, in whatever order it lies.
 pub fn to_mat(array: &Array<'_>) -> Outcome<Mat> {
@@ -21,7 +24,7 @@ pub fn to_mat(array: &Array<'_>) -> Outcome<Mat> {
 }
 
 /// An array with the entries of a matrix, which are not copied.
-pub fn to_array(py: Python<'_>, mat: Mat) -> Outcome<Bound<'_, PyArray2<f64>>> {
+pub fn to_array(py: Python<'_>, mat: Mat) -> Outcome<Given<'_>> {
     let shape = [mat.rows(), mat.cols()];
     Ok(PyArray1::from_vec(py, mat.into_vec()).reshape(shape)?)
 }

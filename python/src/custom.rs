@@ -71,7 +71,8 @@ fn array<'py>(py: Python<'py>, of: &Mat) -> Outcome<Bound<'py, PyArray2<f64>>> {
 /// Adds an array to a matrix of its shape.
 fn add(from: &Bound<'_, PyAny>, to: Option<&mut Mat>) -> Outcome<()> {
     let Some(to) = to else { return Ok(()) };
-    let from = to_mat(&from.extract()?)?;
+    let from: Array<'_> = from.extract()?;
+    let from = to_mat(&from)?;
     if (from.rows(), from.cols()) != (to.rows(), to.cols()) {
         return Err(Raise::fault("a gradient has not the shape of its points"));
     }
@@ -81,7 +82,7 @@ fn add(from: &Bound<'_, PyAny>, to: Option<&mut Mat>) -> Outcome<()> {
 
 /// Adds the entries of an array to a slice of its length.
 fn add_flat(from: &Bound<'_, PyAny>, to: &mut [f64]) -> Outcome<()> {
-    let from: PyReadonlyArray1<'_, f64> = from.extract().map_err(PyErr::from)?;
+    let from: PyReadonlyArray1<'_, f64> = from.extract()?;
     let from = from.as_array();
     if from.len() != to.len() {
         return Err(Raise::fault("a gradient has not as many entries as the parameters"));

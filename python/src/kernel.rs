@@ -1,12 +1,11 @@
 //! Kernels: what an expression describes.
 
-use crate::convert::{Array, Moments, moments, to_array, to_mat};
+use crate::convert::{Array, Given, Moments, moments, to_array, to_mat};
 use crate::error::{Outcome, Raise};
 use crate::{custom, work};
 use latentgp::Mat;
 use latentgp::kernel::{self, KernelGrad};
 use latentgp::param;
-use numpy::PyArray2;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -44,12 +43,7 @@ impl Kernel {
     }
 
     /// k(x, z), N×M.
-    fn cross<'py>(
-        &self,
-        py: Python<'py>,
-        x: Array<'py>,
-        z: Array<'py>,
-    ) -> Outcome<Bound<'py, PyArray2<f64>>> {
+    fn cross<'py>(&self, py: Python<'py>, x: Array<'py>, z: Array<'py>) -> Outcome<Given<'py>> {
         let (x, z) = (to_mat(&x)?, to_mat(&z)?);
         kernel::check_dim(&*self.0, x.cols())?;
         kernel::check_dim(&*self.0, z.cols())?;
@@ -93,7 +87,10 @@ impl Kernel {
         let (named, mut rest) = (PyDict::new(py), &theta[..]);
         for (name, param) in self.0.params() {
             let (mine, others) = rest.split_at(param.len());
-            named.set_item(name, to_array(py, Mat::from_vec(param.value.rows(), param.value.cols(), mine.to_vec())?)?)?;
+            named.set_item(
+                name,
+                to_array(py, Mat::from_vec(param.value.rows(), param.value.cols(), mine.to_vec())?)?,
+            )?;
             rest = others;
         }
         Ok((named, moments(py, gx, gz)?))

@@ -1,40 +1,49 @@
 //! A fitted latent space: Bayesian GPLVM, GPLVM or PPCA.
 
-use crate::convert::{Array, Moments, moments, to_array, to_dict, to_mat};
+use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat};
 use crate::error::Outcome;
 use crate::kernel::Kernel;
 use crate::settings::LatentSettings;
-use crate::{training, work};
+use crate::training::{BayesianGplvmJob, GplvmJob, PpcaJob};
+use crate::work;
 use latentgp::expectation::Gaussians;
 use latentgp::file::{Store, Trained, TrainedSpace};
-use latentgp::model::{LatentSpace, Model, OnProgress};
+use latentgp::model::{LatentSpace, Model};
 use latentgp::posterior::{Posterior, Prediction};
 use latentgp::{Mat, Result};
-use numpy::PyArray2;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a fit gives back: the model, and the exception to raise once it is stored.
 type Fitted = (LatentModel, Option<PyErr>);
 
 /// Positions, and how well each row is explained.
-type Placed<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, Vec<f64>);
+type Placed<'py> = (Given<'py>, Given<'py>, Vec<f64>);
 
 /// A fitted latent space.
 #[pyclass(frozen, module = "latentgp._native")]
 pub struct LatentModel(Arc<Space>);
 
 enum Space {
-    Bayesian(Box<Trained>, Box<Posterior>),
+    /// With what it predicts from, once that was asked for.
+    Bayesian(Box<Trained>, Box<Lazy>),
     Other(Box<TrainedSpace>),
 }
 
+#[derive(Default)]
+struct Lazy(OnceLock<Result<Posterior>>);
+
+impl Lazy {
+    fn of(&self, trained: &Trained) -> Result<&Posterior> {
+        self.0.get_or_init(|| trained.model.posterior()).as_ref().map_err(Clone::clone)
+    }
+}
+
 impl LatentModel {
-    pub fn bayesian(trained: Trained) -> Result<Self> {
-        let posterior = trained.model.posterior()?;
-        Ok(LatentModel(Arc::new(Space::Bayesian(Box::new(trained), Box::new(posterior)))))
+    pub fn bayesian(trained: Trained) -> Self {
+        LatentModel(Arc::new(Space::Bayesian(Box::new(trained), Box::default())))
     }
 
     pub fn space(trained: TrainedSpace) -> Self {
@@ -64,9 +73,8 @@ impl LatentModel {
         callback: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<Fitted> {
         let (y, kernel) = (to_mat(&y)?, kernel.0.clone());
-        let fit = move |watch: &OnProgress<'_>| training::bayesian_gplvm(&y, &*kernel, &settings, watch);
-        let (trained, raised) = work::fit(py, callback, fit)?;
-        Ok((LatentModel::bayesian(trained)?, raised))
+        let (trained, raised) = work::fit(py, callback, BayesianGplvmJob::new(y, kernel, settings)?)?;
+        Ok((LatentModel::bayesian(trained), raised))
     }
 
     /// Fits a GPLVM.
@@ -79,16 +87,20 @@ impl LatentModel {
         callback: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<Fitted> {
         let (y, kernel) = (to_mat(&y)?, kernel.0.clone());
-        let fit = move |watch: &OnProgress<'_>| training::gplvm(&y, &*kernel, &settings, watch);
-        let (trained, raised) = work::fit(py, callback, fit)?;
+        let (trained, raised) = work::fit(py, callback, GplvmJob::new(y, kernel, settings)?)?;
         Ok((LatentModel::space(trained), raised))
     }
 
     /// Fits a probabilistic PCA.
     #[staticmethod]
-    fn fit_ppca(py: Python<'_>, y: Array<'_>, settings: LatentSettings) -> Outcome<Fitted> {
-        let y = to_mat(&y)?;
-        Ok((LatentModel::space(work::run(py, move || training::ppca(&y, &settings))?), None))
+    fn fit_ppca(
+        py: Python<'_>,
+        y: Array<'_>,
+        settings: LatentSettings,
+        callback: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<Fitted> {
+        let (trained, raised) = work::fit(py, callback, PpcaJob::new(to_mat(&y)?, settings)?)?;
+        Ok((LatentModel::space(trained), raised))
     }
 
     /// `bayesian-gplvm`, `gplvm` or `ppca`.
@@ -125,14 +137,17 @@ impl LatentModel {
     #[getter]
     fn noise_variance(&self) -> Vec<f64> {
         match &*self.0 {
-            Space::Bayesian(_, p) => p.noise_variance(),
+            Space::Bayesian(t, _) => {
+                let noise = t.model.noise.get();
+                t.model.scaling.scale.iter().map(|s| noise * s * s).collect()
+            }
             Space::Other(t) => t.model.noise_variance(),
         }
     }
 
     /// The inducing inputs, of a Bayesian GPLVM.
     #[getter]
-    fn inducing<'py>(&self, py: Python<'py>) -> Outcome<Option<Bound<'py, PyArray2<f64>>>> {
+    fn inducing<'py>(&self, py: Python<'py>) -> Outcome<Option<Given<'py>>> {
         match &*self.0 {
             Space::Bayesian(t, _) => Ok(Some(to_array(py, t.model.z.value.clone())?)),
             Space::Other(_) => Ok(None),
@@ -141,7 +156,7 @@ impl LatentModel {
 
     /// The loadings, D×Q in the units of the data, and the mean, of a PPCA.
     #[getter]
-    fn loadings<'py>(&self, py: Python<'py>) -> Outcome<Option<(Bound<'py, PyArray2<f64>>, Vec<f64>)>> {
+    fn loadings<'py>(&self, py: Python<'py>) -> Outcome<Option<(Given<'py>, Vec<f64>)>> {
         let Space::Other(trained) = &*self.0 else { return Ok(None) };
         let LatentSpace::Ppca(m, _) = &trained.model else { return Ok(None) };
         let w = Mat::from_fn(m.w.rows(), m.w.cols(), |i, k| m.w[(i, k)] * m.scaling.scale[i]);
@@ -164,7 +179,7 @@ impl LatentModel {
             Space::Other(t) => json!({
                 "bound": t.report.bound, "iterations": t.report.iterations,
                 "evaluations": t.report.evaluations, "converged": t.report.converged,
-                "stop_reason": t.report.stop_reason, "seconds": t.report.seconds,
+                "stop_reason": t.report.stop_reason.to_string(), "seconds": t.report.seconds,
                 "restarts": t.report.restarts, "trace": t.report.trace,
                 "certificate": null, "warning": null,
                 "kernel": t.report.kernel, "scale": t.report.scale.to_string(), "seed": t.report.seed,
@@ -189,7 +204,7 @@ impl LatentModel {
     /// How much each latent dimension matters.
     fn relevance(&self, py: Python<'_>) -> Outcome<Vec<f64>> {
         self.work(py, |space| match space {
-            Space::Bayesian(t, p) => t.model.relevance(p),
+            Space::Bayesian(t, p) => t.model.relevance(p.of(t)?),
             Space::Other(t) => t.model.relevance(),
         })
     }
@@ -198,7 +213,7 @@ impl LatentModel {
     fn transform<'py>(&self, py: Python<'py>, y: Array<'py>) -> Outcome<Placed<'py>> {
         let y = to_mat(&y)?;
         let (q, density) = self.work(py, move |space| match space {
-            Space::Bayesian(t, p) => t.model.project_with(p, &y).map(|l| (l.q, l.bound)),
+            Space::Bayesian(t, p) => t.model.project_with(p.of(t)?, &y).map(|l| (l.q, l.bound)),
             Space::Other(t) => t.model.transform(&y).map(|l| (l.q, l.log_density)),
         })?;
         Ok((to_array(py, q.mean)?, to_array(py, q.var)?, density))
@@ -208,7 +223,7 @@ impl LatentModel {
     fn reconstruct<'py>(&self, py: Python<'py>, mean: Array<'py>, var: Array<'py>) -> Outcome<Moments<'py>> {
         let q = Gaussians::new(to_mat(&mean)?, to_mat(&var)?)?;
         let there = self.work(py, move |space| match space {
-            Space::Bayesian(t, p) => t.model.reconstruct(p, &q),
+            Space::Bayesian(t, p) => t.model.reconstruct(p.of(t)?, &q),
             Space::Other(t) => t.model.reconstruct(&q),
         })?;
         moments(py, there.mean, there.var)
@@ -218,7 +233,9 @@ impl LatentModel {
     fn impute<'py>(&self, py: Python<'py>, y: Array<'py>) -> Outcome<Moments<'py>> {
         let y = to_mat(&y)?;
         let filled = self.work(py, move |space| match space {
-            Space::Bayesian(t, p) => t.model.impute(p, &y).map(|i| Prediction { mean: i.y, var: i.var }),
+            Space::Bayesian(t, p) => {
+                t.model.impute(p.of(t)?, &y).map(|i| Prediction { mean: i.y, var: i.var })
+            }
             Space::Other(t) => t.model.impute(&y),
         })?;
         moments(py, filled.mean, filled.var)
@@ -229,7 +246,7 @@ impl LatentModel {
     fn log_density(&self, py: Python<'_>, y: Array<'_>, samples: usize, seed: u64) -> Outcome<Vec<f64>> {
         let y = to_mat(&y)?;
         self.work(py, move |space| match space {
-            Space::Bayesian(t, p) => t.model.log_density(p, &y, samples, seed),
+            Space::Bayesian(t, p) => t.model.log_density(p.of(t)?, &y, samples, seed),
             Space::Other(t) => t.model.transform(&y).map(|l| l.log_density),
         })
     }
@@ -237,7 +254,7 @@ impl LatentModel {
     /// `n` draws of the model: positions from N(0, I), and data there, noise included.
     fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> Outcome<Moments<'py>> {
         let (x, y) = self.work(py, move |space| match space {
-            Space::Bayesian(t, p) => t.model.sample(p, n, seed),
+            Space::Bayesian(t, p) => t.model.sample(p.of(t)?, n, seed),
             Space::Other(t) => t.model.sample(n, seed),
         })?;
         moments(py, x, y)

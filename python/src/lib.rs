@@ -11,6 +11,7 @@ mod error;
 mod kernel;
 mod latent;
 mod load;
+mod narx;
 mod psi;
 mod regression;
 mod settings;
@@ -26,6 +27,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<latent::LatentModel>()?;
     module.add_class::<regression::RegressionModel>()?;
+    module.add_class::<narx::NarxModel>()?;
     module.add_function(wrap_pyfunction!(psi::psi_statistics, module)?)?;
     module.add_function(wrap_pyfunction!(load::from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(data::dataset, module)?)?;

@@ -3,9 +3,10 @@
 use crate::custom;
 use crate::error::{Outcome, Raise};
 use crate::latent::LatentModel;
+use crate::narx::NarxModel;
 use crate::regression::RegressionModel;
 use latentgp::Error;
-use latentgp::file::{ModelFile, Store, Trained, TrainedRegression, TrainedSpace};
+use latentgp::file::{ModelFile, Store, Trained, TrainedNarx, TrainedRegression, TrainedSpace};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -16,10 +17,15 @@ pub fn from_bytes(py: Python<'_>, bytes: &[u8], own: Option<&Bound<'_, PyDict>>)
     let own = custom::own(own)?;
     let file = ModelFile::from_bytes(bytes)?;
     Ok(match file.kind.as_str() {
-        Trained::KIND => Py::new(py, LatentModel::bayesian(Trained::from_file_with(file, &own)?)?)?.into_any(),
-        TrainedSpace::KIND => Py::new(py, LatentModel::space(TrainedSpace::from_file_with(file, &own)?))?.into_any(),
+        Trained::KIND => Py::new(py, LatentModel::bayesian(Trained::from_file_with(file, &own)?))?.into_any(),
+        TrainedSpace::KIND => {
+            Py::new(py, LatentModel::space(TrainedSpace::from_file_with(file, &own)?))?.into_any()
+        }
         TrainedRegression::KIND => {
             Py::new(py, RegressionModel::new(TrainedRegression::from_file_with(file, &own)?))?.into_any()
+        }
+        TrainedNarx::KIND => {
+            Py::new(py, NarxModel::new(TrainedNarx::from_file_with(file, &own)?))?.into_any()
         }
         other => {
             let reason = format!("holds a `{other}`, which this version of latentgp does not know");

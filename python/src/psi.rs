@@ -1,14 +1,13 @@
 //! Ψ-statistics by themselves.
 
-use crate::convert::{Array, to_array, to_mat};
+use crate::convert::{Array, Given, to_array, to_mat};
 use crate::error::Outcome;
 use crate::kernel::Kernel;
 use crate::work;
 use latentgp::expectation::{self, Gaussians};
-use numpy::PyArray2;
 use pyo3::prelude::*;
 
-type Statistics<'py> = (f64, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
+type Statistics<'py> = (f64, Given<'py>, Given<'py>);
 
 /// Ψ0, Ψ1 and Ψ2 of Gaussian inputs with these means and variances.
 #[pyfunction]

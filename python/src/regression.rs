@@ -1,26 +1,46 @@
 //! A fitted regression of any kind.
 
-use crate::convert::{Array, Moments, moments, to_array, to_dict, to_mat};
+use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat};
 use crate::error::Outcome;
 use crate::kernel::Kernel;
 use crate::settings::RegressionSettings;
-use crate::{training, work};
-use latentgp::Mat;
+use crate::training::RegressionJob;
+use crate::work;
 use latentgp::file::{Store, TrainedRegression};
-use latentgp::model::Answers;
-use numpy::PyArray2;
+use latentgp::model::{Answers, Regressor};
+use latentgp::posterior::Posterior;
+use latentgp::{Mat, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A fitted regression.
 #[pyclass(frozen, module = "latentgp._native")]
-pub struct RegressionModel(Arc<TrainedRegression>);
+pub struct RegressionModel(Arc<Ready>);
+
+/// A trained regression, and what it predicts from once that was asked for.
+struct Ready {
+    trained: TrainedRegression,
+    posterior: OnceLock<Result<Posterior>>,
+}
 
 impl RegressionModel {
     pub fn new(trained: TrainedRegression) -> Self {
-        RegressionModel(Arc::new(trained))
+        RegressionModel(Arc::new(Ready { trained, posterior: OnceLock::new() }))
+    }
+}
+
+impl Ready {
+    fn posterior(&self) -> Result<&Posterior> {
+        self.posterior.get_or_init(|| self.trained.model.model().posterior()).as_ref().map_err(Clone::clone)
+    }
+
+    fn predict(&self, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
+        match &self.trained.model {
+            model @ Regressor::Laplace(..) => model.predict(x, var),
+            model => model.predict_with(self.posterior()?, x, var),
+        }
     }
 }
 
@@ -39,58 +59,70 @@ impl RegressionModel {
     ) -> Outcome<(RegressionModel, Option<PyErr>)> {
         let (x, y, kernel) = (to_mat(&x)?, to_mat(&y)?, kernel.0.clone());
         let std = x_std.as_ref().map(to_mat).transpose()?;
-        let (trained, raised) = work::fit(py, callback, move |watch| {
-            training::regression(&x, std.as_ref(), &y, kernel, &settings, watch)
-        })?;
+        let job = py.detach(|| work::caught(|| RegressionJob::new(x, std, y, kernel, settings)))?;
+        let (trained, raised) = work::fit(py, callback, job)?;
         Ok((RegressionModel::new(trained), raised))
     }
 
     /// `gp`, `sparse`, `spgp-dr` or `vdmgp`.
     #[getter]
     fn name(&self) -> &'static str {
-        self.0.model.name()
+        self.0.trained.model.name()
     }
 
     /// `gaussian`, `bernoulli`, `categorical` or `poisson`.
     #[getter]
     fn likelihood(&self) -> &'static str {
-        self.0.model.likelihood()
+        self.0.trained.model.likelihood()
     }
 
     /// The names of the inputs, the targets and the classes.
     #[getter]
     fn names(&self) -> (Vec<String>, Vec<String>, Vec<String>) {
-        (self.0.inputs.clone(), self.0.targets.clone(), self.0.classes.clone())
+        (self.0.trained.inputs.clone(), self.0.trained.targets.clone(), self.0.trained.classes.clone())
     }
 
     /// Rows, inputs, outputs, and where there are any inducing inputs and directions.
     #[getter]
     fn sizes(&self) -> (usize, usize, usize, Option<usize>, Option<usize>) {
-        let (n, q, d) = self.0.model.sizes();
-        (n, q, d, self.0.model.inducing(), self.0.model.latent_dim())
+        let (n, q, d) = self.0.trained.model.sizes();
+        (n, q, d, self.0.trained.model.inducing(), self.0.trained.model.latent_dim())
     }
 
     /// The fitted kernel as an expression.
     #[getter]
     fn kernel(&self) -> String {
-        self.0.model.kernel().expression()
+        self.0.trained.model.kernel().expression()
     }
 
     /// How much each input of the kernel matters, where its parameters tell.
     #[getter]
     fn relevance(&self) -> Option<Vec<f64>> {
-        self.0.model.kernel().relevance()
+        self.0.trained.model.kernel().relevance()
     }
 
     /// σ² of every output, in the units of the data, where the noise is Gaussian.
     #[getter]
     fn noise_variance(&self) -> Option<Vec<f64>> {
-        self.0.model.noise_variance()
+        self.0.trained.model.noise_variance()
+    }
+
+    /// The projection of standardised inputs, K×D: means and variances of its entries, where there is one.
+    #[getter]
+    fn projection<'py>(&self, py: Python<'py>) -> Outcome<Option<Moments<'py>>> {
+        Ok(match &self.0.trained.model {
+            Regressor::SpgpDr(m) => {
+                let p = &m.p.value;
+                Some(moments(py, p.clone(), Mat::zeros(p.rows(), p.cols()))?)
+            }
+            Regressor::Vdmgp(m) => Some(moments(py, m.mean.value.clone(), m.var.value.clone())?),
+            _ => None,
+        })
     }
 
     /// How the fit went.
     fn report<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
-        let r = &self.0.report;
+        let r = &self.0.trained.report;
         let report = json!({
             "log_evidence": r.log_evidence, "iterations": r.iterations, "evaluations": r.evaluations,
             "converged": r.converged, "stop_reason": r.stop_reason.to_string(), "seconds": r.seconds,
@@ -112,15 +144,10 @@ impl RegressionModel {
         }
     }
 
-    /// The covariance of one output at all inputs, without the noise.
-    fn covariance<'py>(
-        &self,
-        py: Python<'py>,
-        x: Array<'py>,
-        output: usize,
-    ) -> Outcome<Bound<'py, PyArray2<f64>>> {
-        let (x, trained) = (to_mat(&x)?, Arc::clone(&self.0));
-        let cov = work::run(py, move || trained.model.model().posterior()?.joint_covariance(&x, output))?;
+    /// The covariance of observations of one output at all inputs.
+    fn covariance<'py>(&self, py: Python<'py>, x: Array<'py>, output: usize) -> Outcome<Given<'py>> {
+        let (x, ready) = (to_mat(&x)?, Arc::clone(&self.0));
+        let cov = work::run(py, move || ready.trained.model.joint_covariance(&x, output))?;
         to_array(py, cov)
     }
 
@@ -131,15 +158,15 @@ impl RegressionModel {
         x: Array<'py>,
         count: usize,
         seed: u64,
-    ) -> Outcome<Vec<Bound<'py, PyArray2<f64>>>> {
-        let (x, trained) = (to_mat(&x)?, Arc::clone(&self.0));
-        let drawn = work::run(py, move || trained.model.model().posterior()?.sample(&x, count, seed))?;
+    ) -> Outcome<Vec<Given<'py>>> {
+        let (x, ready) = (to_mat(&x)?, Arc::clone(&self.0));
+        let drawn = work::run(py, move || ready.posterior()?.sample(&x, count, seed))?;
         drawn.into_iter().map(|d| to_array(py, d)).collect()
     }
 
     /// The content of its `.lgp` file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.to_file()?.to_bytes()?))
+        Ok(PyBytes::new(py, &self.0.trained.to_file()?.to_bytes()?))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Outcome<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
@@ -150,8 +177,8 @@ impl RegressionModel {
 
 impl RegressionModel {
     fn answers(&self, py: Python<'_>, x: &Array<'_>, var: Option<&Array<'_>>) -> Outcome<Answers> {
-        let (x, trained) = (to_mat(x)?, Arc::clone(&self.0));
+        let (x, ready) = (to_mat(x)?, Arc::clone(&self.0));
         let var = var.map(to_mat).transpose()?;
-        work::run(py, move || trained.model.predict(&x, var.as_ref()))
+        work::run(py, move || ready.predict(&x, var.as_ref()))
     }
 }

@@ -95,3 +95,41 @@ def test_ctrl_c_keeps_the_best_state(estimator, data):
     os.kill(run.pid, signal.SIGINT)
     rest, _ = run.communicate(timeout=60)
     assert run.returncode == 0 and "stopped" in rest, rest
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
+@pytest.mark.parametrize(
+    "estimator, data",
+    [
+        ("lg.BayesianGPLVM(4, n_inducing=50, kernel='matern32', expectation='gauss_hermite(points=4)', random_state=0)", "Y"),
+        ("lg.GPLVM(kernel='matern32', random_state=0)", "Y"),
+        ("lg.GPRegressor(kernel='matern32')", "Y, Y[:, 0]"),
+        ("lg.VDMGPRegressor(4, kernel='matern32', expectation='gauss_hermite(points=4)', random_state=0)", "Y, Y[:, 0]"),
+        ("lg.SPGPDRRegressor(2, n_inducing=300, random_state=0)", "Y, Y[:, 0]"),
+        ("lg.GPCountRegressor()", "Y, np.abs(np.round(Y[:, 0]))"),
+        ("lg.GPNarx(4)", "Y[:, 0]"),
+    ],
+)
+def test_what_an_interrupted_iteration_leaves_is_the_one_before(estimator, data):
+    program = textwrap.dedent(f"""
+        import os, signal, threading
+        import numpy as np
+        import latentgp as lg
+        Y = np.random.default_rng(0).normal(size=(1000, 6))
+        begun = threading.Event()
+        model = {estimator}
+        model.set_params(callback=lambda p: begun.set())
+        def interrupt():
+            begun.wait()
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        try:
+            model.fit({data})
+        except KeyboardInterrupt:
+            pass
+        kept = (repr(model.kernel_), model.trace_.tolist())
+        model.set_params(callback=lambda p: p.iteration >= len(kept[1])).fit({data})
+        assert kept == (repr(model.kernel_), model.trace_.tolist()), (kept, model.kernel_, model.trace_)
+    """)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr

@@ -7,7 +7,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import latentgp as lg
 
 LATENT = [lg.BayesianGPLVM(), lg.GPLVM(), lg.PPCA()]
-OTHERS = [lg.GPRegressor()]
+OTHERS = [
+    lg.GPRegressor(),
+    lg.SparseGPRegressor(),
+    lg.SPGPDRRegressor(),
+    lg.VDMGPRegressor(),
+    lg.GPCountRegressor(),
+    lg.GPClassifier(),
+    lg.GPNarx(),
+]
 
 #: The checks that scikit-learn keeps for its own transformers, and for its own estimators.
 TRANSFORMER_CHECKS = [

@@ -2,12 +2,12 @@
 
 use crate::failure::Outcome;
 use crate::figure::{self, Coordinate, Figure, LatentMap, Relevance};
-use crate::summary::{bar, count, short};
+use crate::summary::{NOISELESS, bar, count, short};
 use crate::trained::accuracy;
 use latentgp::expectation::Gaussians;
 use latentgp::file::TrainedSpace;
 use latentgp::metrics::Accuracy;
-use latentgp::model::LatentSpace;
+use latentgp::model::{LatentSpace, noise_at_floor};
 use serde_json::{Value, json};
 
 /// A latent space, ready to be shown.
@@ -64,6 +64,12 @@ impl Space {
         let (values, shown) = (self.relevance.clone(), self.shown().to_vec());
         Ok(figure::relevance_bars(&Relevance { title: String::new(), values, shown })?)
     }
+}
+
+/// One sentence for each thing that deserves a warning.
+pub fn warnings(space: &Space) -> Vec<&'static str> {
+    let floor = matches!(&space.trained.model, LatentSpace::Gplvm(m) if noise_at_floor(&m.noise));
+    if floor { vec![NOISELESS] } else { Vec::new() }
 }
 
 /// In plain words.
@@ -128,6 +134,7 @@ pub fn json(space: &Space) -> Outcome<Value> {
         "restarts": report.restarts,
         "seed": report.seed,
         "scale": report.scale,
+        "warnings": warnings(space),
     });
     if let LatentSpace::Gplvm(m) = &trained.model {
         all["kernel_fitted"] = json!(m.kernel.expression());

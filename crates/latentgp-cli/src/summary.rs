@@ -3,6 +3,7 @@
 use crate::failure::Outcome;
 use crate::trained::Ready;
 use latentgp::file::Trained;
+use latentgp::model::noise_at_floor;
 use serde_json::{Value, json};
 
 /// The longest bar.
@@ -112,8 +113,14 @@ pub fn warnings(trained: &Trained) -> Vec<String> {
             report.extra_jitter
         ));
     }
+    all.extend(noise_at_floor(&trained.model.noise).then(|| NOISELESS.to_string()));
     all
 }
+
+/// Said of a latent space whose noise ended at its floor.
+pub const NOISELESS: &str = "the noise ended at its floor, a thousandth of the standard deviation of the data: they have \
+                             no noise, or the model follows every cell of them (fewer latent dimensions, or more rows, \
+                             then help)";
 
 /// The model as JSON.
 pub fn json(ready: &Ready) -> Outcome<Value> {

@@ -215,7 +215,10 @@ mod tests {
         exp_in_place(&mut x);
         let inf = f64::INFINITY;
         assert_eq!(x, [1.0, 1.0, 0.0, 0.0, inf, inf, 0.0, inf]);
-        assert_eq!([exp_m1::<true>(f64::NEG_INFINITY), exp_m1::<false>(inf), exp_m1::<true>(0.0)], [-1.0, inf, 0.0]);
+        assert_eq!(
+            [exp_m1::<true>(f64::NEG_INFINITY), exp_m1::<false>(inf), exp_m1::<true>(0.0)],
+            [-1.0, inf, 0.0]
+        );
         let mut nan = [f64::NAN];
         exp_in_place(&mut nan);
         assert!(nan[0].is_nan());

@@ -62,6 +62,9 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
         }));
     }
     let space = Space::new(trained)?;
+    for warning in space::warnings(&space) {
+        out::note(common.quiet, format!("warning: {warning}"));
+    }
     if args.json {
         let mut all = space::json(&space)?;
         all["out"] = json!(args.out);

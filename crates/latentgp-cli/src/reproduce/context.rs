@@ -15,6 +15,10 @@ pub struct Context {
     pub data: Option<PathBuf>,
     /// Whether only what takes little time is run.
     pub quick: bool,
+    /// Whether what takes hours is run too.
+    pub long: bool,
+    /// Steps of Adam, where not each row's own.
+    pub steps: Option<usize>,
     /// Runs of whatever is random.
     pub runs: usize,
     /// Seed of everything that the papers' own seeds do not fix.
@@ -33,7 +37,7 @@ impl Context {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Context { data, quick, runs, seed, bar, quiet }
+        Context { data, quick, long: false, steps: None, runs, seed, bar, quiet }
     }
 
     /// The path of a file of the papers, if it is there.

@@ -70,10 +70,10 @@ pub fn fixed(rule: impl Expectation + 'static) -> Method {
     Method::Fixed(Box::new(rule))
 }
 
-/// A line that was not run.
-pub fn skipped(case: &Case) -> Row {
+/// A line that was not run, and why.
+pub fn skipped(case: &Case, why: &str) -> Row {
     let (method, kernel) = (case.method.clone(), case.name.into());
-    Row { method, kernel, theirs: vec![case.theirs], note: "skipped by --quick".into(), ..Row::default() }
+    Row { method, kernel, theirs: vec![case.theirs], note: why.into(), ..Row::default() }
 }
 
 impl Data {
@@ -244,6 +244,6 @@ mod tests {
         assert_eq!(drawn.row.note, "3 runs of 4 iterations, limit");
         let (pca, x) = data.pca(&how, None).unwrap();
         assert!(pca.ours[0].mean > 50.0 && x.cols() == 2);
-        assert!(skipped(&case(Method::MonteCarlo(3))).ours.is_empty());
+        assert!(skipped(&case(Method::MonteCarlo(3)), "why").ours.is_empty());
     }
 }

@@ -56,6 +56,12 @@ pub struct Args {
     /// Runs of each Monte Carlo row [default: 10; with --quick 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: Option<u16>,
+    /// Steps of Adam in each Monte Carlo row [default: each row's own; the released code has 5000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    steps: Option<u32>,
+    /// Also what takes hours: Monte Carlo on USPS
+    #[arg(long, conflicts_with = "quick")]
+    long: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -116,7 +122,9 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
         return Err(Failure::data(format!("--data: there is no folder `{shown}`")));
     }
     let runs = args.runs.map_or(RUNS[usize::from(args.quick)], usize::from);
-    let context = Context::new(args.data.clone(), args.quick, runs, common.seed(), common.quiet);
+    let mut context = Context::new(args.data.clone(), args.quick, runs, common.seed(), common.quiet);
+    context.long = args.long;
+    context.steps = args.steps.map(|n| n as usize);
     let chosen: Vec<What> = match args.what {
         What::All => What::value_variants().iter().copied().filter(|w| *w != What::All).collect(),
         one => vec![one],
@@ -191,8 +199,10 @@ fn json(args: &Args, run: &Run) -> serde_json::Value {
 fn made_by(args: &Args, runs: usize, common: &Common) -> String {
     let quick = if args.quick { " --quick" } else { "" };
     let data = if args.data.is_some() { " --data DIR" } else { "" };
+    let long = if args.long { " --long" } else { "" };
+    let steps = args.steps.map_or(String::new(), |n| format!(" --steps {n}"));
     format!(
-        "Made by `latentgp reproduce {}{data}{quick} --runs {runs} --seed {}`, version {}, on {} threads.",
+        "Made by `latentgp reproduce {}{data}{quick}{long}{steps} --runs {runs} --seed {}`, version {}, on {} threads.",
         args.what.name(),
         common.seed(),
         env!("CARGO_PKG_VERSION"),

@@ -40,7 +40,8 @@ impl Bench {
             threads.truncate(1);
         }
         let pool = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of threads");
+            let pool =
+                rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of threads");
             let limit = Limit::measure(&pool, if quick { 0.001 } else { 0.3 });
             println!(
                 "{threads} thread(s): matrix product {:.1} GFLOP/s, exp {:.2} G/s, square root {:.2} G/s",

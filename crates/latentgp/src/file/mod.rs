@@ -26,6 +26,7 @@
 
 mod gplvm;
 mod latent_space;
+mod narx;
 mod params;
 mod regression;
 mod seal;
@@ -33,6 +34,7 @@ mod unfinished;
 
 pub use gplvm::{Labels, Report, Trained};
 pub use latent_space::{LatentReport, TrainedSpace};
+pub use narx::TrainedNarx;
 pub use params::{ParamSpec, put_params, take_params};
 pub use regression::{RegressionReport, TrainedRegression};
 pub use unfinished::Unfinished;

@@ -83,6 +83,9 @@ struct Header {
     scaling: Option<Scaling>,
     input_scaling: Option<Scaling>,
     jitter: [f64; 2],
+    /// Of each row, in a sparse model of classes or counts.
+    #[serde(default = "whole")]
+    weight: f64,
     params: Vec<ParamSpec>,
     inputs: Vec<String>,
     input_std: Vec<Option<String>>,
@@ -121,6 +124,7 @@ impl TrainedRegression {
             scaling: None,
             input_scaling: None,
             jitter: [0.0; 2],
+            weight: 1.0,
             params: Vec::new(),
             inputs: self.inputs.clone(),
             input_std: self.input_std.clone(),
@@ -166,6 +170,7 @@ impl TrainedRegression {
             Regressor::Vdmgp(m) => {
                 put("x", &m.data.x);
                 put("y", &m.data.y);
+                m.x_var.iter().for_each(|r| drop(put("x.var", r)));
                 (h.scaling, h.input_scaling) = (Some(m.data.outputs.clone()), Some(m.data.inputs.clone()));
                 h.expectation = Some(ExpectationSpec::of(&*m.expectation));
                 h.jitter = [m.jitter.kzz, m.jitter.b];
@@ -185,9 +190,14 @@ impl TrainedRegression {
                 put("y", &observed(&m.observations));
                 h.input_scaling = Some(inputs.clone());
                 h.jitter = [m.jitter, 0.0];
+                h.weight = m.weight;
             }
         }
     }
+}
+
+fn whole() -> f64 {
+    1.0
 }
 
 /// y as numbers.
@@ -212,7 +222,7 @@ impl Header {
         match self.likelihood.as_str() {
             "bernoulli(link=logit)" => Observations::bernoulli(&labels()?, Link::Logit),
             "bernoulli(link=probit)" => Observations::bernoulli(&labels()?, Link::Probit),
-            "poisson" => Observations::poisson(y.as_slice()),
+            "poisson" => Observations::intensities(y.as_slice()),
             _ => {
                 let observations = Observations::categorical(&labels()?, self.classes.len())?;
                 match observations.expression() == self.likelihood {
@@ -328,6 +338,13 @@ impl Header {
                 let data = self.supervised(x, y)?;
                 let mut model = Vdmgp::new(data, kernel, expectation()?, prior, weights, z, 1.0)?;
                 model.jitter = jitter;
+                if file.tensors.contains_key("x.var") {
+                    let r = file.take("x.var", n, q)?;
+                    if r.as_slice().iter().any(|v| !(*v >= 0.0 && v.is_finite())) {
+                        return Err(damaged("the variances of its inputs are outside their domain"));
+                    }
+                    model.x_var = Some(r);
+                }
                 Regressor::Vdmgp(Box::new(model))
             }
             ("gp", false) => {
@@ -337,6 +354,10 @@ impl Header {
             ("sparse", false) => {
                 let mut model = Svgp::at(x, self.observations(&y)?, kernel, inducing()?)?;
                 model.jitter = jitter.kzz;
+                if !(self.weight > 0.0 && self.weight.is_finite()) {
+                    return Err(damaged("the weight of its rows is outside its domain"));
+                }
+                model.weight = self.weight;
                 Regressor::Svgp(Box::new(model), self.scaling(false)?)
             }
             (other, _) => return Err(damaged(format!("its model `{other}` is not known"))),

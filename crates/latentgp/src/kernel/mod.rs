@@ -34,6 +34,7 @@ mod stationary;
 mod sum;
 mod syntax;
 mod white;
+mod wide;
 
 pub use arc_sine::ArcSine;
 pub use auto::{Auto, Formula};

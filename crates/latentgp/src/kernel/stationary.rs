@@ -5,6 +5,7 @@
 //! runs along m.
 
 use super::expression;
+use super::wide::{self, WIDE};
 use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Term};
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized, Transform};
@@ -151,12 +152,12 @@ impl<S: Shape> Stationary<S> {
         self.lengthscale.len() == self.dim
     }
 
-    fn inverse_lengthscales(&self) -> Vec<f64> {
+    pub(super) fn inverse_lengthscales(&self) -> Vec<f64> {
         let l = self.lengthscale.as_slice();
         (0..self.dim).map(|q| 1.0 / l[if l.len() == 1 { 0 } else { q }]).collect()
     }
 
-    fn alpha(&self) -> f64 {
+    pub(super) fn alpha(&self) -> f64 {
         self.alpha.as_ref().map_or(0.0, Param::get)
     }
 
@@ -201,7 +202,7 @@ pub(crate) fn pack(z: &Mat) -> (Vec<f64>, usize) {
 
 /// r2[m] = Σ_q ((x_q − z_qm)/ℓ_q)².
 #[inline(always)]
-fn distances<const FMA: bool>(x: &[f64], zt: &[f64], inverse: &[f64], r2: &mut [f64]) {
+pub(super) fn distances<const FMA: bool>(x: &[f64], zt: &[f64], inverse: &[f64], r2: &mut [f64]) {
     r2.fill(0.0);
     for (q, z) in zt.chunks_exact(r2.len()).enumerate() {
         let (x, inverse) = (x[q], inverse[q]);
@@ -353,8 +354,10 @@ impl<S: Shape> Kernel for Stationary<S> {
     }
 
     fn cross_adjoint(&self, x: &Mat, z: &Mat, bar: &Mat, grad: KernelGrad<'_>) {
-        if !z.is_empty() {
-            vectorize(CrossAdjoint { kernel: self, x, z, bar, grad });
+        match z.is_empty() {
+            true => {}
+            false if self.dim >= WIDE => wide::cross_adjoint(self, x, z, bar, grad),
+            false => vectorize(CrossAdjoint { kernel: self, x, z, bar, grad }),
         }
     }
 

@@ -47,6 +47,34 @@ impl Observations {
         Self::new(counts.to_vec(), Poisson)
     }
 
+    /// Numbers of 0 or more, whole or not, under the Poisson likelihood: averages of counts.
+    ///
+    /// Errs for numbers that are negative or not finite, and where there is none.
+    pub fn intensities(y: &[f64]) -> Result<Self> {
+        if y.is_empty() {
+            return Err(Error::data("the counts", "there is none to learn from"));
+        }
+        match y.iter().position(|v| !(v.is_finite() && *v >= 0.0)) {
+            Some(at) => Err(Error::invalid(format!("count of row {}", at + 1), "a number, 0 or more", y[at])),
+            None => Ok(Observations::One { y: y.to_vec(), likelihood: Box::new(Poisson) }),
+        }
+    }
+
+    /// Every observation so many times, one after the other.
+    pub fn repeated(&self, times: usize) -> Self {
+        fn each<T: Clone>(of: &[T], times: usize) -> Vec<T> {
+            of.iter().flat_map(|v| std::iter::repeat_n(v.clone(), times)).collect()
+        }
+        match self {
+            Observations::One { y, likelihood } => {
+                Observations::One { y: each(y, times), likelihood: likelihood.clone() }
+            }
+            Observations::Classes { labels, likelihood } => {
+                Observations::Classes { labels: each(labels, times), likelihood: *likelihood }
+            }
+        }
+    }
+
     /// The likelihood's name, with its options.
     pub fn expression(&self) -> String {
         match self {
@@ -123,6 +151,16 @@ impl Observations {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn intensities_need_not_be_whole() {
+        let one = Observations::intensities(&[0.5, 2.0]).unwrap();
+        assert_eq!((one.n(), one.expression().as_str()), (2, "poisson"));
+        for bad in [&[][..], &[-0.5], &[f64::NAN], &[f64::INFINITY]] {
+            assert!(Observations::intensities(bad).is_err(), "{bad:?}");
+        }
+        assert!(Observations::poisson(&[0.5]).is_err());
+    }
 
     #[test]
     fn predictions_are_those_of_the_likelihood() {

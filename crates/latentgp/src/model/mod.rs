@@ -6,6 +6,7 @@ mod certificate;
 mod exact_process;
 mod gplvm;
 mod gplvm_rows;
+mod joint;
 mod laplace;
 mod latent;
 mod latent_space;

@@ -91,7 +91,7 @@ impl Ppca {
                 self.converged = true;
                 break;
             }
-            let progress = Progress { restart: 0, held: false, iteration, bound: value };
+            let progress = Progress { restart: 0, held: false, iteration, bound: value, u: [].into() };
             if watch(&progress).is_break() {
                 break;
             }

@@ -13,7 +13,7 @@ use crate::kernel::Kernel;
 use crate::likelihood::{Kind, Latents, Observations};
 use crate::mat::Mat;
 use crate::param::Parameterized;
-use crate::posterior::Prediction;
+use crate::posterior::{Posterior, Prediction};
 
 /// A regression of any kind. The inputs of all are in the units of the data.
 #[derive(Clone)]
@@ -215,39 +215,49 @@ impl Regressor {
     /// Predicts observations at x, N×Q; where `var` is given, x is only known up to these variances.
     ///
     /// NaN is a missing cell, which sparse regression takes at the prior of its column. Errs when shapes
-    /// disagree, when an input is missing that must not be, and for uncertain inputs where Laplace's
-    /// approximation is behind the model.
+    /// disagree and when an input is missing that must not be.
     pub fn predict(&self, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
-        if let Some(q) = self.filled(x, var)? {
-            return self.predict(&q.mean, Some(&q.var));
-        }
         match self {
+            // The approximation knows how the functions of classes vary together, which a posterior does not.
             Regressor::Laplace(m, s) if var.is_none() => {
                 self.answers(m.approximation()?.latents(&s.apply(x)?)?)
             }
-            Regressor::Laplace(..) => {
-                Err(Error::invalid("predictions at uncertain inputs", "a sparse model", "an exact one"))
+            _ => self.predict_with(&self.model().posterior()?, x, var),
+        }
+    }
+
+    /// The same with a posterior of the model that is there already.
+    pub fn predict_with(&self, posterior: &Posterior, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
+        if let Some(q) = self.filled(x, var)? {
+            return self.predict_with(posterior, &q.mean, Some(&q.var));
+        }
+        let Some(s) = self.outer_scaling() else {
+            let mut there = match var {
+                None => posterior.predict(x)?,
+                Some(var) => posterior.predict_uncertain(&Gaussians::new(x.clone(), var.clone())?)?,
+            };
+            let noise = posterior.noise_variance();
+            for i in 0..there.var.rows() {
+                there.var.row_mut(i).iter_mut().zip(&noise).for_each(|(v, s)| *v += s);
             }
-            Regressor::Svgp(m, s) => match var {
-                None => self.answers(m.latents(&s.apply(x)?)?),
-                Some(var) => {
-                    let scaled =
-                        Mat::from_fn(var.rows(), var.cols(), |i, j| var[(i, j)] / s.scale[j] / s.scale[j]);
-                    self.answers(m.latents_uncertain(&Gaussians::new(s.apply(x)?, scaled)?)?)
-                }
-            },
-            _ => {
-                let posterior = self.model().posterior()?;
-                let mut there = match var {
-                    None => posterior.predict(x)?,
-                    Some(var) => posterior.predict_uncertain(&Gaussians::new(x.clone(), var.clone())?)?,
-                };
-                let noise = posterior.noise_variance();
-                for i in 0..there.var.rows() {
-                    there.var.row_mut(i).iter_mut().zip(&noise).for_each(|(v, s)| *v += s);
-                }
-                Ok(Answers::Values(there))
+            return Ok(Answers::Values(there));
+        };
+        let x = s.apply(x)?;
+        self.answers(match var {
+            None => posterior.predict(&x)?.into(),
+            Some(var) => {
+                let scaled =
+                    Mat::from_fn(var.rows(), var.cols(), |i, j| var[(i, j)] / s.scale[j] / s.scale[j]);
+                posterior.predict_uncertain(&Gaussians::new(x, scaled)?)?.into()
             }
+        })
+    }
+
+    /// The units of the inputs, where the model itself does not know them.
+    pub(super) fn outer_scaling(&self) -> Option<&Scaling> {
+        match self {
+            Regressor::Laplace(_, s) | Regressor::Svgp(_, s) => Some(s),
+            _ => None,
         }
     }
 

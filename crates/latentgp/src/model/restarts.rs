@@ -138,7 +138,7 @@ pub(crate) fn stage<M: Model>(
     let mut see = |step: &Step<'_>| {
         trace.push(-step.value);
         let (iteration, bound) = (at.before + step.iteration, -step.value);
-        watch(&Progress { restart: at.run, held: at.held, iteration, bound })
+        watch(&Progress { restart: at.run, held: at.held, iteration, bound, u: step.u.into() })
     };
     fit(model, &*how, &mut see)
 }

@@ -270,7 +270,7 @@ impl Method {
 }
 
 /// Fixes the noise and the kernel's variances; tells which of them were free.
-pub(super) fn hold(model: &mut impl Parameterized) -> Vec<String> {
+pub(super) fn hold(model: &mut (impl Parameterized + ?Sized)) -> Vec<String> {
     let mut held = Vec::new();
     for (name, p) in model.params_mut() {
         let is_scale = name == "noise" || (name.starts_with("kernel.") && name.ends_with("variance"));
@@ -282,7 +282,7 @@ pub(super) fn hold(model: &mut impl Parameterized) -> Vec<String> {
     held
 }
 
-pub(super) fn release(model: &mut impl Parameterized, held: &[String]) {
+pub(super) fn release(model: &mut (impl Parameterized + ?Sized), held: &[String]) {
     for (name, p) in model.params_mut() {
         if held.contains(&name) {
             p.fixed = false;

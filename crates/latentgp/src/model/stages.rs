@@ -35,7 +35,8 @@ impl<'a> Stages<'a> {
         let (before, restart, watch, trace) = (self.iterations, self.restart, self.watch, &mut self.trace);
         let mut see = |step: &Step<'_>| {
             trace.push(-step.value);
-            watch(&Progress { restart, held, iteration: before + step.iteration, bound: -step.value })
+            let (iteration, bound) = (before + step.iteration, -step.value);
+            watch(&Progress { restart, held, iteration, bound, u: step.u.into() })
         };
         let how: Box<dyn Optimizer> = match noisy {
             true => Box::new(Adam { max_iterations: limit, ..Adam::default() }),

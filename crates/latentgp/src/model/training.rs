@@ -8,6 +8,7 @@
 //! Restarts shift the start of μ and the choice of Z; they run in parallel, and the best bound is kept.
 
 use super::noise::noise_param;
+use super::run::{hold, release};
 use super::{BayesianGplvm, Certificate, Jitter, Model, Outputs, Run, Stage, pca};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
@@ -15,11 +16,13 @@ use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::optim::StopReason;
+use crate::param::{self, Parameterized};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// How a Bayesian GPLVM is made and fitted.
 #[derive(Clone)]
@@ -67,7 +70,7 @@ impl Default for Training {
 }
 
 /// Where a fit stands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Progress {
     /// Which of the restarts, from 0.
     pub restart: usize,
@@ -77,6 +80,17 @@ pub struct Progress {
     pub iteration: usize,
     /// The bound.
     pub bound: f64,
+    /// The parameters that move, unconstrained.
+    pub u: Arc<[f64]>,
+}
+
+impl Progress {
+    /// Puts these parameters into a model that is as its run began.
+    pub fn place_in(&self, model: &mut (impl Parameterized + ?Sized)) {
+        let fixed = if self.held { hold(model) } else { Vec::new() };
+        param::unflatten(model, &self.u);
+        release(model, &fixed);
+    }
 }
 
 /// A fitted model and how it got there.
@@ -121,6 +135,7 @@ impl Training {
                 held: run.stage == Stage::Held,
                 iteration: run.total_iterations(),
                 bound: run.bound().unwrap_or(f64::NAN),
+                u: run.place.u().into(),
             })
         })
     }

@@ -7,6 +7,9 @@
 //! F = collapsed(Y, Ψ, Kzz, β) − KL(q(W) ‖ p(W))       W̄ = μ̄ᵀX     V̄ = S̄ᵀ(X∘X)
 //! ```
 //!
+//! Inputs that are known up to errors of variance R (N×D) have S = (X∘X + R)Vᵀ + R(W∘W)ᵀ; correlations that such
+//! errors make between directions are left out.
+//!
 //! Inducing values are those of f. The paper's are those of f/σ_f, of unit variance: the bound is the same,
 //! and q(u) differs by that factor. Different entries of a projected input are independent under q(W), so
 //! that Ψ is exact for an rbf; every other kernel goes through any expectation. The bound is that of the data
@@ -46,6 +49,8 @@ pub struct Vdmgp {
     pub jitter: Jitter,
     /// Inputs and targets.
     pub data: Supervised,
+    /// R, the variances of the scaled inputs; `None` where they are certain.
+    pub x_var: Option<Mat>,
 }
 
 /// The bound, before the KL and the Jacobian are taken into account.
@@ -104,18 +109,26 @@ impl Vdmgp {
             expectation,
             jitter: Jitter::default(),
             data,
+            x_var: None,
         };
         model.params().iter().try_for_each(|(name, p)| p.check(name))?;
         Ok(model)
     }
 
-    /// q of the projected inputs: μ = XWᵀ, S = (X∘X)Vᵀ.
+    /// q of the projected inputs: μ = XWᵀ, S = (X∘X)Vᵀ, or (X∘X + R)Vᵀ + R(W∘W)ᵀ.
     pub fn latent(&self) -> Gaussians {
-        let square = self.data.x.map(|v| v * v);
-        Gaussians {
-            mean: blocks::mul_nt(1.0, &self.data.x, &self.mean.value),
-            var: blocks::mul_nt(1.0, &square, &self.var.value),
+        let mut var = blocks::mul_nt(1.0, &self.second_moments(), &self.var.value);
+        if let Some(r) = &self.x_var {
+            var.add_scaled(1.0, &blocks::mul_nt(1.0, r, &self.mean.value.map(|w| w * w)));
         }
+        Gaussians { mean: blocks::mul_nt(1.0, &self.data.x, &self.mean.value), var }
+    }
+
+    /// E[X∘X].
+    fn second_moments(&self) -> Mat {
+        let mut square = self.data.x.map(|v| v * v);
+        self.x_var.iter().for_each(|r| square.add_scaled(1.0, r));
+        square
     }
 
     /// ℓ²_k of every direction, see [`WeightPrior::ell2`].
@@ -246,7 +259,12 @@ impl Model for Vdmgp {
         self.expectation.psi_adjoint(&*self.kernel, latent, z, &psi_bar, at)?;
         z_slot.copy_from_slice(z_bar.as_slice());
         mean_slot.copy_from_slice(blocks::mul_tn(&mean_bar, x).as_slice());
-        var_slot.copy_from_slice(blocks::mul_tn(&var_bar, &x.map(|v| v * v)).as_slice());
+        if let Some(r) = &self.x_var {
+            let of_squares = blocks::mul_tn(&var_bar, r);
+            let weights = self.mean.as_slice().iter().zip(of_squares.as_slice());
+            mean_slot.iter_mut().zip(weights).for_each(|(g, (w, s))| *g += 2.0 * w * s);
+        }
+        var_slot.copy_from_slice(blocks::mul_tn(&var_bar, &self.second_moments()).as_slice());
         let at = KlGrad { mean: mean_slot, var: var_slot, ell2: ell2_slot };
         let kl = self.prior.kl(&self.mean.value, &self.var.value, Some(at));
         if grad.iter().any(|g| !g.is_finite()) {
@@ -315,7 +333,11 @@ mod tests {
             model(rbf(), Box::new(Analytic), free, 0.02),
             model(Box::new(Matern32::new(2)), Box::new(Unscented), WeightPrior::TypeII, 0.02),
             model(Box::new(Matern32::new(2) + Linear::new(2)), Box::new(GaussHermite::new(3)), gamma, 0.02),
+            model(rbf(), Box::new(Analytic), WeightPrior::TypeII, 0.02),
         ];
+        let last = cases.last_mut().unwrap();
+        let (n, d) = (last.data.x.rows(), last.data.x.cols());
+        last.x_var = Some(Mat::from_fn(n, d, |i, j| 0.1 + 0.05 * ((i + 2 * j) as f64).sin()));
         for model in &mut cases {
             let mut grad = vec![0.0; param::count(model)];
             let value = model.log_evidence(Some(&mut grad)).unwrap();

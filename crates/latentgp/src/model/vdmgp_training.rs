@@ -11,6 +11,7 @@
 
 use super::noise::noise_param_of;
 use super::restarts::{Fitted, best_of};
+use super::run::{hold, release};
 use super::stages::{Stages, spread_along_dominant};
 use super::supervised::fix_redundant_lengthscales;
 use super::training::{OnProgress, spread_out};
@@ -21,7 +22,6 @@ use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::mat::Mat;
-use crate::param::Parameterized;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -101,9 +101,20 @@ impl VdmgpTraining {
         kernel: &dyn Kernel,
         watch: &OnProgress<'_>,
     ) -> Result<Fitted<Vdmgp>> {
-        let data = Supervised::new(x, y, self.scale_inputs, self.scale_outputs)?;
+        self.fit_uncertain(x, None, y, kernel, watch)
+    }
+
+    /// The same for inputs with known standard deviations, as large as x; see [`Vdmgp::x_var`].
+    pub fn fit_uncertain(
+        &self,
+        x: &Mat,
+        std: Option<&Mat>,
+        y: &Mat,
+        kernel: &dyn Kernel,
+        watch: &OnProgress<'_>,
+    ) -> Result<Fitted<Vdmgp>> {
         best_of(self.restarts, |restart| {
-            let mut model = self.start(&data, kernel, restart)?;
+            let mut model = self.start_uncertain(x, std, y, kernel, restart)?;
             let mut stages = Stages::new(restart, watch);
             let noisy = self.expectation.is_stochastic();
             if self.hold > 0 {
@@ -118,6 +129,21 @@ impl VdmgpTraining {
             stages.stage(&mut model, self.max_iterations, false, noisy)?;
             stages.done(model)
         })
+    }
+
+    /// The model at the start of a restart of [`fit_uncertain`](Self::fit_uncertain).
+    pub fn start_uncertain(
+        &self,
+        x: &Mat,
+        std: Option<&Mat>,
+        y: &Mat,
+        kernel: &dyn Kernel,
+        restart: usize,
+    ) -> Result<Vdmgp> {
+        let data = Supervised::new(x, y, self.scale_inputs, self.scale_outputs)?;
+        let mut model = self.start(&data, kernel, restart)?;
+        model.x_var = std.map(|s| scaled_variances(s, &data)).transpose()?;
+        Ok(model)
     }
 
     /// The model at the start of a restart.
@@ -148,21 +174,15 @@ impl VdmgpTraining {
     }
 }
 
-/// Fixes the noise and the kernel's variances; tells which of them were free.
-fn hold(model: &mut Vdmgp) -> Vec<String> {
-    let mut held = Vec::new();
-    for (name, p) in model.params_mut() {
-        let is_scale = name == "noise" || (name.starts_with("kernel.") && name.ends_with("variance"));
-        if is_scale && !p.fixed {
-            p.fixed = true;
-            held.push(name);
-        }
+/// The variances of scaled inputs, of standard deviations in the units of the data.
+fn scaled_variances(std: &Mat, data: &Supervised) -> Result<Mat> {
+    if std.shape() != data.x.shape() {
+        return Err(Error::shape("standard deviations of the inputs", data.x.shape(), std.shape()));
     }
-    held
-}
-
-fn release(model: &mut Vdmgp, held: &[String]) {
-    model.params_mut().into_iter().filter(|(name, _)| held.contains(name)).for_each(|(_, p)| p.fixed = false);
+    if let Some(bad) = std.as_slice().iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
+        return Err(Error::invalid("standard deviation of an input", "a finite number, not negative", bad));
+    }
+    Ok(Mat::from_fn(std.rows(), std.cols(), |i, j| (std[(i, j)] / data.inputs.scale[j]).powi(2)))
 }
 
 #[cfg(test)]
@@ -172,6 +192,7 @@ mod tests {
     use crate::kernel::{Constant, Linear, Matern32, Rbf};
     use crate::model::{Model, NOISE_FLOOR};
     use crate::optim::StopReason;
+    use crate::param::Parameterized;
     use std::ops::ControlFlow;
 
     const QUIET: &OnProgress<'static> = &|_| ControlFlow::Continue(());
@@ -278,5 +299,32 @@ mod tests {
         assert!(fails(VdmgpTraining { spread: f64::NAN, ..how.clone() }, &x));
         assert!(fails(VdmgpTraining { noise: 0.0, ..how.clone() }, &x));
         assert!(fails(VdmgpTraining { prior: WeightPrior::fixed(&[1.0]), ..how }, &x));
+    }
+
+    #[test]
+    fn errors_of_inputs_spread_their_places() {
+        let x = Mat::from_fn(40, 2, |i, j| ((i * 7 + j * 11) as f64 * 0.618).fract() * 4.0);
+        let y = Mat::from_fn(40, 1, |i, _| x[(i, 0)].sin() + 0.1 * ((i * 13) as f64).sin());
+        let how =
+            VdmgpTraining { latent_dim: 1, inducing: 8, hold: 30, max_iterations: 30, ..Default::default() };
+        let fit = |std: Option<&Mat>| {
+            how.fit_uncertain(&x, std, &y, &Rbf::new(1), &|_| std::ops::ControlFlow::Continue(()))
+        };
+        let (plain, certain) = (fit(None).unwrap(), fit(Some(&Mat::zeros(40, 2))).unwrap());
+        assert!((certain.evidence - plain.evidence).abs() < 1e-6 * plain.evidence.abs());
+        let errors = Mat::from_fn(40, 2, |_, j| if j == 0 { 0.3 } else { 0.0 });
+        let mut told = fit(Some(&errors)).unwrap().model;
+        let wide = told.latent();
+        // By hand: S = (X∘X + R)Vᵀ + R(W∘W)ᵀ.
+        let (r, w, v) =
+            ((0.3 / told.data.inputs.scale[0]).powi(2), told.mean.value[(0, 0)], told.var.value[(0, 0)]);
+        told.x_var = None;
+        let narrow = told.latent();
+        for i in 0..40 {
+            assert!((wide.var[(i, 0)] - narrow.var[(i, 0)] - r * (v + w * w)).abs() < 1e-12);
+        }
+        for bad in [Mat::zeros(40, 1), Mat::filled(40, 2, -1.0), Mat::filled(40, 2, f64::NAN)] {
+            assert!(fit(Some(&bad)).is_err());
+        }
     }
 }

@@ -84,7 +84,23 @@ pub(super) fn check_inputs(x: &Mat, observations: &Observations, kernel: &dyn Ke
     kernel::check_dim(kernel, x.cols())
 }
 
+/// Starts free lengthscales at √Q: so far are standardised inputs of Q columns from each other, and a process that
+/// sees them as strangers is left at variance 0.
+pub(super) fn widen(kernel: &mut dyn Kernel, columns: usize) {
+    for (name, p) in kernel.params_mut() {
+        let start = (if p.len() > 1 { p.len() } else { columns } as f64).sqrt();
+        if name.ends_with("lengthscale") && !p.fixed && p.transform.admits(start) {
+            p.set(start);
+        }
+    }
+}
+
 impl Laplace {
+    /// Starts the free lengthscales at √Q, for standardised inputs of Q columns.
+    pub fn wide_start(&mut self) {
+        widen(&mut *self.kernel, self.x.cols());
+    }
+
     /// A model of observations at the inputs given, with a prior mean to start from.
     ///
     /// Errs when shapes disagree or a number is outside its domain.

@@ -236,3 +236,20 @@ fn a_prior_keeps_separable_classes_from_a_huge_variance() {
     let (plain, held) = (variance(plain), variance(held));
     assert!(held < 70.0 && held < plain, "{held} {plain}");
 }
+
+#[test]
+fn a_wide_start_finds_what_a_narrow_one_misses() {
+    let x = Mat::from_fn(80, 8, |i, j| (((i * 31 + j * 17 + i * j) as f64 * 0.618_034).fract() - 0.5) * 3.4);
+    let y: Vec<f64> = (0..80).map(|i| (1.0 + 0.5 * x[(i, 0)]).exp().round()).collect();
+    let mut model = Laplace::new(x, Observations::poisson(&y).unwrap(), Rbf::new(8)).unwrap();
+    let mut fixed = model.clone();
+    model.wide_start();
+    let lengthscale = |m: &Laplace| m.kernel.params()[1].1.as_slice().to_vec();
+    assert_eq!(lengthscale(&model), [8f64.sqrt(); 8]);
+    fixed.kernel.params_mut().into_iter().for_each(|(_, p)| p.fixed = true);
+    fixed.wide_start();
+    assert_eq!(lengthscale(&fixed), [1.0; 8]);
+    let fitted =
+        crate::model::Restarts::default().fit(&model, &|_| std::ops::ControlFlow::Continue(())).unwrap();
+    assert!(fitted.model.kernel.params()[0].1.get() > 1e-3);
+}

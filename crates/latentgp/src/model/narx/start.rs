@@ -119,7 +119,8 @@ impl Narx {
         let mut trace = Vec::new();
         let report = fit(&mut model, &how, &mut |step| {
             trace.push(-step.value);
-            watch(&Progress { restart: 0, held: false, iteration: step.iteration, bound: -step.value })
+            let (iteration, bound) = (step.iteration, -step.value);
+            watch(&Progress { restart: 0, held: false, iteration, bound, u: step.u.into() })
         })?;
         let mut fitted = Fitted::new(model, &report, trace)?;
         fitted.runs = vec![Some(fitted.evidence)];

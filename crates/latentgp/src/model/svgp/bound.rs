@@ -155,13 +155,13 @@ fn finite(value: f64) -> Result<f64> {
 pub(super) fn value(model: &Svgp) -> Result<f64> {
     let shared = Shared::new(model)?;
     let parts = each_block(model, None, |x, rows| expected(model, rows, &mut shared.block(model, x)))?;
-    finite(parts.iter().sum::<f64>() - divergence(model))
+    finite(model.weight * parts.iter().sum::<f64>() - divergence(model))
 }
 
 /// The bound and its gradient; of some rows, an estimate of that of all.
 pub(super) fn gradient(model: &Svgp, rows: Option<&[usize]>, grad: &mut [f64]) -> Result<f64> {
     let shared = Shared::new(model)?;
-    let scale = rows.map_or(1.0, |r| model.x.rows() as f64 / r.len() as f64);
+    let scale = model.weight * rows.map_or(1.0, |r| model.x.rows() as f64 / r.len() as f64);
     let parts = each_block(model, rows, |x, rows| {
         let mut at = shared.block(model, x);
         let value = scale * expected(model, rows, &mut at)?;

@@ -30,10 +30,12 @@ mod start;
 #[cfg(test)]
 mod tests;
 
-use super::{Model, laplace::check_inputs};
+use super::Model;
+use super::laplace::{check_inputs, widen};
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{self, Gaussians};
+use crate::input_map::sigma_points;
 use crate::kernel::Kernel;
 use crate::likelihood::{Latents, Observations, Quadrature, Rates};
 use crate::linalg::{self, Cholesky};
@@ -79,6 +81,8 @@ pub struct Svgp {
     pub observations: Observations,
     /// Added to the diagonal of Kzz.
     pub jitter: f64,
+    /// How much each row counts: 1, or 1/S where every observation is there at S possible inputs.
+    pub weight: f64,
     /// For gradients from some of the rows; the bound without a gradient is always that of all rows.
     pub batch: Option<MiniBatch>,
     rows: Option<Vec<usize>>,
@@ -87,6 +91,11 @@ pub struct Svgp {
 }
 
 impl Svgp {
+    /// Starts the free lengthscales at √Q, for standardised inputs of Q columns.
+    pub fn wide_start(&mut self) {
+        widen(&mut *self.kernel, self.x.cols());
+    }
+
     /// A model with `inducing` inputs (at most one a row), which start at rows that are far apart; q(v) starts
     /// at the prior.
     ///
@@ -104,6 +113,29 @@ impl Svgp {
         }
         let z = start::spread_out(&x, inducing.min(x.rows()), &mut ChaCha8Rng::seed_from_u64(seed));
         Self::at(x, observations, kernel, z)
+    }
+
+    /// The same at inputs that are known up to Gaussian errors: every observation is there at the 2Q points of
+    /// the unscented rule, each of weight 1/2Q, so that E_q(x)[E_q(f)[log p(y | f(x))]] is in the bound.
+    pub fn uncertain(
+        q: &Gaussians,
+        observations: &Observations,
+        kernel: impl Kernel + 'static,
+        inducing: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let (n, points) = (q.n(), 2 * q.dim());
+        let x = Mat::from_rows(
+            &(0..n)
+                .flat_map(|i| {
+                    let at = sigma_points(q.mean.row(i), q.var.row(i));
+                    (0..points).map(move |s| at.row(s).to_vec())
+                })
+                .collect::<Vec<_>>(),
+        );
+        let mut model = Self::new(x, observations.repeated(points), kernel, inducing, seed)?;
+        model.weight = 1.0 / points as f64;
+        Ok(model)
     }
 
     /// A model with the inducing inputs given, M×Q.
@@ -127,6 +159,7 @@ impl Svgp {
             x,
             observations,
             jitter: 1e-6,
+            weight: 1.0,
             batch: None,
             rows: None,
             rule: Quadrature::new(POINTS)?,

@@ -48,8 +48,10 @@ fn exactly() -> Lbfgs {
 
 #[test]
 fn gradients_agree_with_differences() {
-    for observations in every_kind(37) {
-        let model = crooked(37, observations);
+    let weights = [1.0, 0.5];
+    for (observations, weight) in every_kind(37).into_iter().flat_map(|o| weights.map(|w| (o.clone(), w))) {
+        let mut model = crooked(37, observations);
+        model.weight = weight;
         let mut grad = vec![0.0; param::count(&model)];
         let value = model.log_evidence(Some(&mut grad)).unwrap();
         assert_eq!(value, model.log_evidence(None).unwrap());
@@ -261,4 +263,22 @@ fn uncertain_inputs_without_uncertainty_are_certain() {
     let (a, b) = (model.latents(&star).unwrap(), model.latents_uncertain(&Gaussians::certain(star)).unwrap());
     assert!(relative_error(b.mean.as_slice(), a.mean.as_slice(), 0.0) < 1e-9);
     assert!(relative_error(b.var.as_slice(), a.var.as_slice(), 0.0) < 1e-6);
+}
+
+#[test]
+fn certain_inputs_are_the_limit_of_uncertain_ones() {
+    let n = 20;
+    for observations in every_kind(n) {
+        let x = inputs(n);
+        let q = crate::expectation::Gaussians::certain(x.clone());
+        let z = x.slice_rows(0, 5);
+        let plain = Svgp::at(x.clone(), observations.clone(), kernel(), z.clone()).unwrap();
+        let mut both = Svgp::uncertain(&q, &observations, kernel(), 5, 0).unwrap();
+        both.z.value = z;
+        let (a, b) = (plain.log_evidence(None).unwrap(), both.log_evidence(None).unwrap());
+        assert!((a - b).abs() < 1e-9 * a.abs(), "{a} against {b}");
+        let wide = crate::expectation::Gaussians::new(x.clone(), x.map(|_| 0.3)).unwrap();
+        both = Svgp::uncertain(&wide, &observations, kernel(), 5, 0).unwrap();
+        assert_eq!((both.x.rows(), both.weight), (n * 2 * x.cols(), 0.5 / x.cols() as f64));
+    }
 }

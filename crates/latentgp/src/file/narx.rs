@@ -1,0 +1,215 @@
+//! The model file of a GP-NARX: the regression inside, what its windows are of, and the series it was trained on.
+
+use super::regression::{RegressionReport, TrainedRegression};
+use super::{ModelFile, Store, damaged};
+use crate::data::Scaling;
+use crate::data::lags::Lags;
+use crate::error::{Error, Result};
+use crate::kernel::Own;
+use crate::mat::Mat;
+use crate::model::Regressor;
+use crate::model::narx::{Narx, Process};
+use serde::{Deserialize, Serialize};
+
+/// A trained GP-NARX with all that belongs to it.
+#[derive(Clone)]
+pub struct TrainedNarx {
+    /// The model.
+    pub model: Narx,
+    /// The series it was trained on, a row each time step.
+    pub series: Mat,
+    /// The exogenous inputs of these time steps.
+    pub exogenous: Option<Mat>,
+    /// The names of the series.
+    pub names: Vec<String>,
+    /// The names of the exogenous inputs.
+    pub exogenous_names: Vec<String>,
+    /// How it was trained.
+    pub report: RegressionReport,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    lags: Vec<usize>,
+    delays: Vec<Vec<usize>>,
+    scaling: Scaling,
+    exogenous: Option<Scaling>,
+    time_steps: usize,
+    names: Vec<String>,
+    exogenous_names: Vec<String>,
+}
+
+impl TrainedNarx {
+    /// The regression inside, as one of its own.
+    fn regression(&self) -> TrainedRegression {
+        let model = match &self.model.process {
+            Process::Exact(m) => Regressor::Gp(m.clone()),
+            Process::Sparse(m) => Regressor::Sparse(m.clone()),
+        };
+        let window = |k: usize| format!("w{k}");
+        TrainedRegression {
+            model,
+            inputs: (0..self.model.lags.width()).map(window).collect(),
+            input_std: Vec::new(),
+            targets: self.names.clone(),
+            classes: Vec::new(),
+            report: self.report.clone(),
+        }
+    }
+}
+
+impl Store for TrainedNarx {
+    const KIND: &'static str = "narx";
+
+    fn to_file(&self) -> Result<ModelFile> {
+        let mut file = self.regression().to_file()?;
+        file.kind = Self::KIND.into();
+        let header = Header {
+            lags: self.model.lags.series.clone(),
+            delays: self.model.lags.exogenous.clone(),
+            scaling: self.model.scaling.clone(),
+            exogenous: self.model.exogenous.clone(),
+            time_steps: self.series.rows(),
+            names: self.names.clone(),
+            exogenous_names: self.exogenous_names.clone(),
+        };
+        file.header["narx"] =
+            serde_json::to_value(header).map_err(|e| Error::data("model file", e.to_string()))?;
+        file.tensors.insert("series".into(), self.series.clone());
+        if let Some(inputs) = &self.exogenous {
+            file.tensors.insert("exogenous".into(), inputs.clone());
+        }
+        Ok(file)
+    }
+
+    fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
+        let windows = file.header.get("narx").cloned().ok_or_else(|| damaged("its windows are missing"))?;
+        let h: Header =
+            serde_json::from_value(windows).map_err(|e| damaged(format!("in the header, {e}")))?;
+        let series = file.take("series", h.time_steps, h.lags.len())?;
+        let exogenous = match h.delays.len() {
+            0 => None,
+            inputs => Some(file.take("exogenous", h.time_steps, inputs)?),
+        };
+        let lags = Lags { series: h.lags, exogenous: h.delays };
+        let fits = |s: &Scaling, of: usize| {
+            let sound =
+                s.mean.iter().all(|v| v.is_finite()) && s.scale.iter().all(|v| *v > 0.0 && v.is_finite());
+            s.mean.len() == of && s.scale.len() == of && sound
+        };
+        if !fits(&h.scaling, lags.series.len())
+            || h.exogenous.is_some() != exogenous.is_some()
+            || !h.exogenous.as_ref().is_none_or(|s| fits(s, lags.exogenous.len()))
+            || h.names.len() != lags.series.len()
+            || h.exogenous_names.len() != lags.exogenous.len()
+        {
+            return Err(damaged("its series, their names and their scaling do not fit"));
+        }
+        lags.check(&series, exogenous.as_ref(), 0)?;
+        let TrainedRegression { model, report, .. } = TrainedRegression::from_file_with(file, own)?;
+        let (_, q, d) = model.sizes();
+        if (q, d) != (lags.width(), lags.series.len()) {
+            return Err(damaged("its regression does not fit its windows"));
+        }
+        let process = match model {
+            Regressor::Gp(m) => Process::Exact(m),
+            Regressor::Sparse(m) => Process::Sparse(m),
+            other => return Err(damaged(format!("its regression `{}` is none of series", other.name()))),
+        };
+        Ok(TrainedNarx {
+            model: Narx { process, lags, scaling: h.scaling, exogenous: h.exogenous },
+            series,
+            exogenous,
+            names: h.names,
+            exogenous_names: h.exogenous_names,
+            report,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::airline;
+    use crate::file::{load, save};
+    use crate::kernel::{Linear, Rbf};
+    use crate::model::Restarts;
+    use crate::model::narx::{NarxOptions, Simulation};
+    use serde_json::json;
+    use std::ops::ControlFlow;
+
+    fn trained(inducing: Option<usize>, inputs: bool) -> TrainedNarx {
+        let series = Mat::column(&airline::PASSENGERS[..40]);
+        let exogenous = inputs.then(|| Mat::from_fn(40, 1, |t, _| (t as f64).cos()));
+        let lags = if inputs { Lags::new(4).with_exogenous([0, 1]) } else { Lags::new(4) };
+        let q = lags.width();
+        let options = NarxOptions { inducing, ..Default::default() };
+        let start =
+            Narx::new(&series, exogenous.as_ref(), lags, Rbf::new(q) + Linear::new(q), &options).unwrap();
+        let how = Restarts { max_iterations: 5, ..Default::default() };
+        let fitted = start.fit(&how, &|_| ControlFlow::Continue(())).unwrap();
+        let report = RegressionReport {
+            log_evidence: fitted.evidence,
+            iterations: fitted.iterations,
+            evaluations: fitted.evaluations,
+            converged: fitted.converged,
+            stop_reason: fitted.stop_reason,
+            seconds: 0.1,
+            restarts: fitted.runs.clone(),
+            kernel: "rbf + linear".into(),
+            scale: None,
+            seed: 0,
+            scores: vec![],
+            trace: fitted.trace.clone(),
+        };
+        TrainedNarx {
+            model: fitted.model,
+            series,
+            exogenous,
+            names: vec!["passengers".into()],
+            exogenous_names: if inputs { vec!["u".into()] } else { vec![] },
+            report,
+        }
+    }
+
+    #[test]
+    fn forecasts_after_save_and_load_are_the_same_bits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.lgp");
+        for (inducing, inputs) in [(None, false), (Some(8), false), (None, true)] {
+            let before = trained(inducing, inputs);
+            save(&path, &before).unwrap();
+            let after: TrainedNarx = load(&path).unwrap();
+            let future = inputs.then(|| Mat::from_fn(46, 1, |t, _| (t as f64).cos()));
+            let of =
+                |t: &TrainedNarx| t.model.simulate(&t.series, future.as_ref(), 6, &Simulation::default());
+            assert_eq!(of(&after).unwrap(), of(&before).unwrap(), "{inducing:?} {inputs}");
+            assert_eq!((&after.report, &after.names), (&before.report, &before.names));
+        }
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let whole = trained(None, true).to_file().unwrap();
+        for array in ["series", "exogenous", "x", "y"] {
+            let mut file = whole.clone();
+            file.tensors.remove(array);
+            assert!(TrainedNarx::from_file(file).is_err(), "without {array}");
+            let mut file = whole.clone();
+            let (rows, cols) = (whole.tensors[array].rows(), whole.tensors[array].cols());
+            file.tensors.insert(array.into(), Mat::filled(rows, cols + 1, 0.5));
+            assert!(TrainedNarx::from_file(file).is_err(), "{array} too wide");
+        }
+        for (key, value) in [
+            ("lags", json!([5])),
+            ("delays", json!([])),
+            ("names", json!([])),
+            ("time_steps", json!(u64::MAX)),
+            ("scaling", json!({ "mean": [0.0], "scale": [0.0] })),
+        ] {
+            let mut file = whole.clone();
+            file.header["narx"][key] = value;
+            assert!(TrainedNarx::from_file(file).is_err(), "{key}");
+        }
+    }
+}

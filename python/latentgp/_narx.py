@@ -1,0 +1,321 @@
+"""Forecasts of series: GPNarx."""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+
+from . import _native
+from ._base import COMMON_CONSTRAINTS, Estimator, at_least, names_of, seed_of, take_names
+
+#: Past values that a window has, where the series is long enough.
+LAGS = 12
+
+PROPAGATIONS = ("independent", "correlated", "none", "trajectories")
+
+
+class Forecast(NamedTuple):
+    """Means and standard deviations of the steps ahead, and the futures that were drawn, of shape (k, steps, …)."""
+
+    mean: np.ndarray
+    std: np.ndarray
+    trajectories: np.ndarray
+
+
+class GPNarx(Estimator):
+    """Gaussian process NARX: the next value of a series from a window of past ones.
+
+    Many steps ahead, each prediction is an uncertain input of the next ones.
+
+    Parameters
+    ----------
+    lags : int or None, default=None
+        Past values in a window; None is 12, or a third of the series where it is short.
+    kernel : str or Kernel, default="rbf + linear"
+        An expression, or an object of :mod:`latentgp.kernels`, of standardised windows; its parameters start wide
+        unless it is given values.
+    n_inducing : int or None, default=None
+        Inducing inputs of a sparse regression; None is exact.
+    propagation : {"independent", "correlated", "none", "trajectories"}, default="independent"
+        How uncertainty travels from a step to the next: every lag a Gaussian of its own, the lags of a window
+        with their covariance, not at all, or by drawing whole futures.
+    expectation : str, default="auto"
+        How kernels are averaged over uncertain windows.
+    delays : tuple of int, default=(0,)
+        Delays of each exogenous input; 0 is its value at the time of the target.
+    scale : {"standardize", "global", "center", "none"}, default="standardize"
+        How series are scaled inside.
+    max_iter : int, default=1000
+        Most iterations of a run.
+    restarts : int, default=1
+        Runs from different starts, of which the best is kept.
+    random_state : int, RandomState instance or None, default=None
+        The seed of the starts and of drawn futures.
+    verbose : int, default=0
+        1 prints progress now and then, 2 every iteration.
+    callback : callable or None, default=None
+        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+
+    Attributes
+    ----------
+    log_evidence_ : float
+        The log evidence of the training targets as given, or its lower bound.
+    lags_ : int
+        Past values in a window.
+    kernel_ : Kernel
+        The kernel with its fitted parameters.
+    noise_variance_ : ndarray of shape (n_series,)
+        The variance of the noise of each series.
+    n_iter_, converged_, stop_reason_, trace_
+        How the fit went.
+
+    Examples
+    --------
+    >>> import latentgp as lg
+    >>> import numpy as np
+    >>> series = np.sin(0.5 * np.arange(60)) + 0.02 * np.random.default_rng(0).normal(size=60)
+    >>> mean, std = lg.GPNarx(lags=4).fit(series).forecast(12, return_std=True)
+    >>> mean.shape
+    (12,)
+    >>> bool((np.abs(mean - np.sin(0.5 * np.arange(60, 72))) < 4 * std).all())
+    True
+    """
+
+    _parameter_constraints = {
+        "lags": [at_least(1), None],
+        "n_inducing": [at_least(1), None],
+        "propagation": [StrOptions(set(PROPAGATIONS))],
+        "expectation": [str],
+        "delays": ["array-like"],
+        **COMMON_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        lags=None,
+        *,
+        kernel="rbf + linear",
+        n_inducing=None,
+        propagation="independent",
+        expectation="auto",
+        delays=(0,),
+        scale="standardize",
+        max_iter=1000,
+        restarts=1,
+        random_state=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.lags = lags
+        self.kernel = kernel
+        self.n_inducing = n_inducing
+        self.propagation = propagation
+        self.expectation = expectation
+        self.delays = delays
+        self.scale = scale
+        self.max_iter = max_iter
+        self.restarts = restarts
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Learn a series, alone or with exogenous inputs.
+
+        Ctrl-C ends the fit and keeps its best state: the estimator is fitted as far as it got, and
+        KeyboardInterrupt is raised.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_steps,) or (n_steps, n_series)
+            The series, the oldest value first. Where y is given, exogenous inputs of shape (n_steps, n_inputs).
+        y : array-like of shape (n_steps,) or (n_steps, n_series), default=None
+            The series, where X are exogenous inputs.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        given = X if y is None else y
+        if y is None and np.ndim(X) == 1:
+            X = _column(X)
+        X = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=4)
+        if y is None:
+            series, inputs = X, None
+        else:
+            series = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+            series, inputs = np.ascontiguousarray(series.reshape(len(series), -1)), X
+            check_consistent_length(X, series)
+        self._one = np.ndim(given) == 1
+        self._index = _index(given)
+        names = [str(c) for c in getattr(given, "columns", [getattr(given, "name", None) or "y"])]
+        if len(names) != series.shape[1]:
+            names = [f"y{k}" for k in range(series.shape[1])]
+        lags = min(LAGS, len(series) // 3) if self.lags is None else int(self.lags)
+        delays = [int(d) for d in self.delays]
+        if any(d < 0 for d in delays):
+            raise ValueError(f"delays: expected whole numbers, 0 or more, found {self.delays}")
+        width = lags * series.shape[1] + len(delays) * (0 if inputs is None else inputs.shape[1])
+        settings = {
+            "lags": lags,
+            "delays": delays,
+            "inducing": None if self.n_inducing is None else int(self.n_inducing),
+            "scale": self.scale,
+            "kernel": self._kernel_text(),
+            "wide": not self._gives_values(width),
+            "max_iter": int(self.max_iter),
+            "restarts": int(self.restarts),
+            "seed": self._seed(),
+            "names": names,
+            "exogenous_names": [] if inputs is None else names_of(self, inputs.shape[1], "u"),
+        }
+        self._keep(_native.NarxModel.fit(series, inputs, self._native_kernel(width), settings, self._watch()))
+        return self
+
+    def _take(self, model) -> None:
+        super()._take(model)
+        self.log_evidence_ = self._report["log_evidence"]
+        self.noise_variance_ = np.asarray(model.noise_variance)
+        self.lags_ = model.lags[0][0]
+
+    def _restore(self, model):
+        series, inputs = model.names
+        take_names(self, inputs or (["x0"] if series == ["y"] else series))
+        self._one, self._index = len(series) == 1, None
+        self._take(model)
+        return self
+
+    def forecast(self, horizon, X=None, return_std=False):
+        """Forecast the steps after the training series.
+
+        Parameters
+        ----------
+        horizon : int
+            Steps ahead.
+        X : array-like of shape (horizon, n_inputs), default=None
+            Exogenous inputs of these steps, where the model was trained with some.
+        return_std : bool, default=False
+            Whether to return standard deviations as well.
+
+        Returns
+        -------
+        mean : ndarray of shape (horizon,) or (horizon, n_series)
+            Predictive means; a series or a table of pandas, whose index goes on, where the training series was one.
+        std : of the same type and shape
+            Standard deviations of observations, noise included, if asked for.
+        """
+        check_is_fitted(self)
+        series, inputs = self._model.data
+        found = self._simulate(series, inputs, horizon, X, self.propagation, self.expectation, 500)
+        mean, std = self._named(found.mean, horizon), self._named(found.std, horizon)
+        return (mean, std) if return_std else mean
+
+    def simulate(
+        self, history, steps, X=None, *, propagation=None, expectation=None, n_trajectories=500, random_state=None
+    ):  # fmt: skip
+        """Simulate the steps after any history.
+
+        Parameters
+        ----------
+        history : array-like of shape (n_past,) or (n_past, n_series)
+            Past values, at least as many as a window has.
+        steps : int
+            Steps ahead.
+        X : array-like of shape (n_past + steps, n_inputs), default=None
+            Exogenous inputs of the history and the steps, where the model was trained with some.
+        propagation : {"independent", "correlated", "none", "trajectories"}, default=None
+            How uncertainty travels; None is that of the estimator.
+        expectation : str, default=None
+            How kernels are averaged over uncertain windows; None is that of the estimator.
+        n_trajectories : int, default=500
+            Futures to draw, with ``propagation="trajectories"``.
+        random_state : int, RandomState instance or None, default=None
+            Their seed.
+
+        Returns
+        -------
+        forecast : Forecast
+            A tuple ``(mean, std, trajectories)``; the last is empty unless futures were drawn.
+        """
+        check_is_fitted(self)
+        propagation = self.propagation if propagation is None else propagation
+        if propagation not in PROPAGATIONS:
+            raise ValueError(f"propagation: expected one of {', '.join(PROPAGATIONS)}, found {propagation!r}")
+        past = check_array(_column(history) if np.ndim(history) == 1 else history, dtype=np.float64, order="C")
+        past_inputs = None
+        if X is not None:
+            X = check_array(X, dtype=np.float64, order="C", input_name="X")
+            past_inputs, X = X[: len(past)], X[len(past) :]
+        expectation = self.expectation if expectation is None else expectation
+        return self._simulate(past, past_inputs, steps, X, propagation, expectation, n_trajectories, random_state)
+
+    def _simulate(self, past, past_inputs, steps, X, propagation, expectation, count, random_state=None):
+        inputs = None
+        if past_inputs is not None:
+            if X is None:
+                raise ValueError("the model has exogenous inputs: give X, those of the steps ahead")
+            X = check_array(X, dtype=np.float64, input_name="X")
+            if X.shape != (steps, past_inputs.shape[1]):
+                raise ValueError(f"X has the shape {X.shape}, expected {(steps, past_inputs.shape[1])}")
+            inputs = np.ascontiguousarray(np.vstack([past_inputs, X]))
+        elif X is not None:
+            raise ValueError("the model has no exogenous inputs: leave X out")
+        settings = {
+            "propagation": propagation,
+            "expectation": expectation,
+            "trajectories": int(count),
+            "seed": seed_of(self.random_state if random_state is None else random_state),
+        }
+        past = np.ascontiguousarray(past)
+        (mean, var), drawn = self._model.simulate(past, inputs, int(steps), settings)
+        drawn = np.stack(drawn) if drawn else np.empty((0, *mean.shape))
+        of = (lambda a: a[..., 0]) if self._one else (lambda a: a)
+        return Forecast(of(mean), of(np.sqrt(var)), of(drawn))
+
+    def _named(self, values: np.ndarray, horizon: int):
+        """Values with the index that goes on from that of the training series."""
+        if self._index is None:
+            return values
+        pandas = sys.modules["pandas"]
+        names, index = self._model.names[0], _continued(self._index, horizon)
+        if self._one:
+            return pandas.Series(values, index=index, name=names[0])
+        return pandas.DataFrame(values, index=index, columns=names)
+
+
+def _column(series):
+    """A series as a table of one column."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(series, pandas.Series):
+        return series.to_numpy().reshape(-1, 1)
+    return np.asarray(series).reshape(-1, 1)
+
+
+def _index(of):
+    """The index of a table of pandas; None of anything else."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(of, (pandas.Series, pandas.DataFrame)):
+        return of.index
+    return None
+
+
+def _continued(index, steps: int):
+    """The index of the steps after one: dates go on at their frequency, numbers at their step."""
+    pandas = sys.modules["pandas"]
+    if isinstance(index, pandas.DatetimeIndex):
+        freq = index.freq or pandas.infer_freq(index)
+        if freq is not None:
+            return pandas.date_range(index[-1], periods=steps + 1, freq=freq)[1:]
+    if isinstance(index, pandas.PeriodIndex):
+        return pandas.period_range(index[-1] + 1, periods=steps, freq=index.freq)
+    if pandas.api.types.is_integer_dtype(index) and len(index) > 1:
+        step = index[-1] - index[-2]
+        return pandas.RangeIndex(index[-1] + step, index[-1] + step * (steps + 1), step) if step else None
+    return pandas.RangeIndex(len(index), len(index) + steps)

@@ -1,0 +1,199 @@
+"""Regressions on a projection of the inputs: SPGPDRRegressor and VDMGPRegressor."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._base import COMMON_CONSTRAINTS, at_least
+from ._supervised import Regressor
+
+
+class ProjectedRegressor(Regressor):
+    """A regression on a projection of its inputs."""
+
+    def _kernel_dim(self, X):
+        return int(self.n_components)
+
+
+class SPGPDRRegressor(ProjectedRegressor):
+    """Sparse Gaussian process regression on a learned projection of the inputs (SPGP-DR, FITC).
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Directions of the projection.
+    n_inducing : int, default=20
+        Inducing inputs; at most as many as rows are used.
+    kernel : str or Kernel, default="rbf"
+        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`; of projected inputs.
+    scale : {"standardize", "global", "center", "none"}, default="standardize"
+        How targets are scaled inside.
+    max_iter : int, default=1000
+        Most iterations of a run.
+    restarts : int, default=1
+        Runs from different starts, of which the best is kept.
+    random_state : int, RandomState instance or None, default=None
+        The seed of the starts.
+    verbose : int, default=0
+        1 prints progress now and then, 2 every iteration.
+    callback : callable or None, default=None
+        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+
+    Attributes
+    ----------
+    projection_ : ndarray of shape (n_components, n_features)
+        From standardised inputs to those of the kernel.
+    log_evidence_ : float
+        The log evidence of FITC, of the data as given.
+    kernel_ : Kernel
+        The kernel with its fitted parameters.
+    noise_variance_ : ndarray of shape (n_targets,)
+        The variance of the noise of each target.
+    n_iter_, converged_, stop_reason_, trace_
+        How the fit went.
+
+    Examples
+    --------
+    >>> import latentgp as lg
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(80, 4))
+    >>> y = np.sin(X[:, 0] - X[:, 1])
+    >>> model = lg.SPGPDRRegressor(n_components=1, restarts=3, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    _model_name = "spgp-dr"
+    _parameter_constraints = {
+        "n_components": [at_least(1)],
+        "n_inducing": [at_least(1)],
+        **COMMON_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        n_inducing=20,
+        kernel="rbf",
+        scale="standardize",
+        max_iter=1000,
+        restarts=1,
+        random_state=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.n_components = n_components
+        self.n_inducing = n_inducing
+        self.kernel = kernel
+        self.scale = scale
+        self.max_iter = max_iter
+        self.restarts = restarts
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _checked_std(self, X_std, X):
+        std = super()._checked_std(X_std, X)
+        if std is not None and std.any():
+            raise ValueError(
+                "SPGPDRRegressor learns from inputs that are certain: VDMGPRegressor and SparseGPRegressor take X_std "
+                "at the fit"
+            )
+        return None
+
+    def _take(self, model):
+        super()._take(model)
+        self.projection_ = model.projection[0]
+
+
+class VDMGPRegressor(ProjectedRegressor):
+    """Gaussian process regression on a projection of the inputs that is integrated out (VDMGP).
+
+    The weights of the projection have a prior that switches off directions of no use, and tells which inputs
+    matter.
+
+    Parameters
+    ----------
+    n_components : int, default=5
+        Directions of the projection; those of no use are switched off.
+    n_inducing : int, default=20
+        Inducing inputs; at most as many as rows are used.
+    kernel : str or Kernel, default="rbf"
+        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`; of projected inputs.
+    expectation : str, default="auto"
+        How kernels are averaged over the weights.
+    scale : {"standardize", "global", "center", "none"}, default="standardize"
+        How targets are scaled inside.
+    max_iter : int, default=600
+        Most iterations of a run.
+    restarts : int, default=1
+        Runs from different starts, of which the best is kept.
+    random_state : int, RandomState instance or None, default=None
+        The seed of the starts.
+    verbose : int, default=0
+        1 prints progress now and then, 2 every iteration.
+    callback : callable or None, default=None
+        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+
+    Attributes
+    ----------
+    projection_, projection_std_ : ndarray of shape (n_components, n_features)
+        Means and standard deviations of the weights, of standardised inputs.
+    log_evidence_ : float
+        A lower bound of the log evidence of the data as given.
+    kernel_ : Kernel
+        The kernel with its fitted parameters.
+    noise_variance_ : ndarray of shape (n_targets,)
+        The variance of the noise of each target.
+    n_iter_, converged_, stop_reason_, trace_
+        How the fit went.
+
+    Examples
+    --------
+    >>> import latentgp as lg
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(80, 4))
+    >>> y = np.sin(X[:, 0] - X[:, 1])
+    >>> model = lg.VDMGPRegressor(n_components=2, max_iter=100, random_state=0).fit(X, y)
+    >>> model.projection_.shape
+    (2, 4)
+    """
+
+    _model_name = "vdmgp"
+    _parameter_constraints = {
+        "n_components": [at_least(1)],
+        "n_inducing": [at_least(1)],
+        "expectation": [str],
+        **COMMON_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        n_components=5,
+        *,
+        n_inducing=20,
+        kernel="rbf",
+        expectation="auto",
+        scale="standardize",
+        max_iter=600,
+        restarts=1,
+        random_state=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.n_components = n_components
+        self.n_inducing = n_inducing
+        self.kernel = kernel
+        self.expectation = expectation
+        self.scale = scale
+        self.max_iter = max_iter
+        self.restarts = restarts
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _take(self, model):
+        super()._take(model)
+        self.projection_, var = model.projection
+        self.projection_std_ = np.sqrt(var)

@@ -1,0 +1,208 @@
+"""What learns targets from inputs: their names, their errors, and what comes of a regression."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _native
+from ._base import Estimator, names_of, seed_of, take_names
+
+
+class InputEstimator(Estimator):
+    """An estimator that learns targets from inputs."""
+
+    _model_name = "gp"
+    _likelihood = "gaussian"
+    #: Whether inputs may be missing.
+    _gaps = False
+
+    def _settings(self, X, targets: list[str], classes: list[str], uncertain: bool) -> dict:
+        inputs = names_of(self, X.shape[1])
+        return {
+            "model": self._model_name,
+            "likelihood": self._likelihood,
+            "latent_dim": int(getattr(self, "n_components", 1)),
+            "inducing": int(getattr(self, "n_inducing", 1) or 1),
+            "mean": getattr(self, "mean", "zero"),
+            "expectation": getattr(self, "expectation", "auto"),
+            "scale": getattr(self, "scale", "standardize"),
+            "kernel": self._kernel_text(),
+            "wide": not self._gives_values(self._kernel_dim(X)),
+            "max_iter": int(self.max_iter),
+            "restarts": int(self.restarts),
+            "seed": self._seed(),
+            "inputs": inputs,
+            "input_std": [f"{name}_std" for name in inputs] if uncertain else [],
+            "targets": targets,
+            "classes": classes,
+        }
+
+    def _kernel_dim(self, X) -> int:
+        return X.shape[1]
+
+    def _learn(self, X, X_std, y, targets, classes):
+        settings = self._settings(X, targets, classes, X_std is not None)
+        kernel = self._native_kernel(self._kernel_dim(X))
+        self._keep(_native.RegressionModel.fit(X, X_std, y, kernel, settings, self._watch()))
+
+    def _take(self, model) -> None:
+        super()._take(model)
+        self.log_evidence_ = self._report["log_evidence"]
+        self.restarts_ = self._report["restarts"]
+
+    def _restore(self, model):
+        take_names(self, model.names[0])
+        self._take(model)
+        return self
+
+    def _inputs(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        finite = "allow-nan" if self._gaps else True
+        return validate_data(self, X, dtype=np.float64, order="C", reset=False, ensure_all_finite=finite)
+
+
+def input_std(X_std, X) -> np.ndarray | None:
+    """Standard deviations as large as X, from an array, a row or a number; None where there are none."""
+    if X_std is None:
+        return None
+    std = np.asarray(X_std, dtype=np.float64)
+    try:
+        std = np.ascontiguousarray(np.broadcast_to(std, X.shape))
+    except ValueError:
+        raise ValueError(f"X_std has the shape {std.shape}, expected that of X, {X.shape}") from None
+    if not (np.isfinite(std).all() and (std >= 0).all()):
+        raise ValueError("X_std: expected finite numbers, 0 or more")
+    return std
+
+
+def target_names(y, count: int) -> list[str]:
+    """The names of targets in tables of pandas, else ``y`` or ``y0``, ``y1``, …"""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(y, pandas.Series) and isinstance(y.name, str):
+        return [y.name]
+    if pandas is not None and isinstance(y, pandas.DataFrame) and all(isinstance(c, str) for c in y.columns):
+        return list(y.columns)
+    return ["y"] if count == 1 else [f"y{k}" for k in range(count)]
+
+
+class Regressor(RegressorMixin, InputEstimator):
+    """A regression with Gaussian noise, of one target or several."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, X_std=None):
+        """Learn y from X.
+
+        Ctrl-C ends the fit and keeps its best state: the estimator is fitted as far as it got, and
+        KeyboardInterrupt is raised.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        X_std : array-like of shape (n_samples, n_features), default=None
+            Standard deviations of the inputs, where these are known up to errors; a row or a number serves for all.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        targets = y
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, order="C", multi_output=self.__sklearn_tags__().target_tags.multi_output,
+            y_numeric=True, ensure_all_finite="allow-nan" if self._gaps else True,
+        )  # fmt: skip
+        y = np.asarray(y, dtype=np.float64)
+        columns = np.ascontiguousarray(y.reshape(len(y), -1))
+        self._one = y.ndim == 1
+        self._learn(X, self._checked_std(X_std, X), columns, target_names(targets, columns.shape[1]), [])
+        return self
+
+    def _checked_std(self, X_std, X):
+        return input_std(X_std, X)
+
+    def _take(self, model) -> None:
+        super()._take(model)
+        self.n_targets_ = model.sizes[2]
+        noise = model.noise_variance
+        if noise is not None:
+            self.noise_variance_ = np.asarray(noise)
+
+    def _restore(self, model):
+        self._one = model.sizes[2] == 1
+        return super()._restore(model)
+
+    def _shaped(self, of: np.ndarray) -> np.ndarray:
+        return of[:, 0] if self._one else of
+
+    def predict(self, X, return_std=False, return_cov=False, X_std=None):
+        """Predict observations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        return_std : bool, default=False
+            Whether to return standard deviations as well.
+        return_cov : bool, default=False
+            Whether to return the covariance of all predictions as well.
+        X_std : array-like of shape (n_samples, n_features), default=None
+            Standard deviations of the inputs; a row or a number serves for all.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictive means.
+        std : ndarray of the same shape
+            Standard deviations of observations, noise included, if asked for.
+        cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets)
+            Their covariances, if asked for.
+        """
+        if return_std and return_cov:
+            raise ValueError("At most one of return_std or return_cov can be requested.")
+        rows = self._inputs(X)
+        std = input_std(X_std, rows)
+        if return_cov and (std is not None or np.isnan(rows).any()):
+            raise ValueError("return_cov is that of certain inputs, of which none is missing: leave X_std out")
+        mean, var = self._model.predict(rows, None if std is None else std**2)
+        if return_cov:
+            return self._shaped(mean), self._covariance(rows)
+        return (self._shaped(mean), self._shaped(np.sqrt(var))) if return_std else self._shaped(mean)
+
+    def _covariance(self, rows: np.ndarray) -> np.ndarray:
+        every = [self._model.covariance(rows, output) for output in range(self.n_targets_)]
+        return every[0] if self._one else np.stack(every, axis=-1)
+
+    def sample_y(self, X, n_samples=1, random_state=0):
+        """Draw functions from the posterior and evaluate them at X, without the noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+            Inputs.
+        n_samples : int, default=1
+            How many functions.
+        random_state : int, RandomState instance or None, default=0
+            The seed of the draws.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
+            A column for each function.
+        """
+        rows = self._inputs(X)
+        drawn = np.stack(self._model.sample(rows, int(n_samples), seed_of(random_state)), axis=-1)
+        return drawn[:, 0] if self._one else drawn
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.allow_nan = self._gaps
+        return tags

@@ -1,0 +1,81 @@
+"""Forecasts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import latentgp as lg
+
+STEPS = np.arange(80)
+
+
+@pytest.fixture(scope="module")
+def series():
+    return np.sin(0.4 * STEPS) + 0.02 * np.random.default_rng(0).normal(size=80)
+
+
+def test_a_wave_goes_on(series):
+    model = lg.GPNarx(6).fit(series)
+    mean, std = model.forecast(20, return_std=True)
+    truth = np.sin(0.4 * np.arange(80, 100))
+    assert np.abs(mean - truth).max() < 0.25 and (np.abs(mean - truth) < 4 * std).all()
+    assert mean.shape == (20,) and model.lags_ == 6
+
+
+def test_uncertainty_travels(series):
+    model = lg.GPNarx(6, max_iter=50).fit(series)
+    of = {way: model.simulate(series, 15, propagation=way, random_state=0)
+          for way in ("none", "independent", "correlated", "trajectories")}  # fmt: skip
+    assert of["independent"].std[-1] > of["none"].std[-1]
+    assert of["trajectories"].trajectories.shape == (500, 15) and of["none"].trajectories.shape == (0, 15)
+    assert np.abs(of["trajectories"].mean - of["correlated"].mean).max() < 0.2
+    assert np.array_equal(of["independent"].mean, model.forecast(15))
+    again = model.simulate(series, 15, propagation="trajectories", random_state=0)
+    assert np.array_equal(again.trajectories, of["trajectories"].trajectories)
+    with pytest.raises(ValueError, match="propagation"):
+        model.simulate(series, 3, propagation="sideways")
+
+
+def test_exogenous_inputs_help():
+    u = np.random.default_rng(0).normal(size=(100, 1))
+    y = np.zeros(100)
+    for t in range(1, 100):
+        y[t] = 0.5 * y[t - 1] + u[t, 0]
+    model = lg.GPNarx(2, max_iter=100).fit(u[:80], y[:80])
+    assert np.abs(model.forecast(20, u[80:]) - y[80:]).max() < 0.3
+    assert np.array_equal(model.simulate(y[:80], 20, u).mean, model.forecast(20, u[80:]))
+    with pytest.raises(ValueError, match="give X"):
+        model.forecast(3)
+    with pytest.raises(ValueError, match="shape"):
+        model.forecast(3, u[:2])
+
+
+def test_several_series(series):
+    both = np.column_stack([series, np.cos(0.4 * STEPS)])
+    model = lg.GPNarx(4, max_iter=50).fit(both)
+    assert model.forecast(5).shape == (5, 2)
+    assert model.simulate(both, 5, propagation="trajectories", n_trajectories=7).trajectories.shape == (7, 5, 2)
+
+
+def test_dates_go_on(series):
+    dates = pd.date_range("2001-01-01", periods=80, freq="MS")
+    model = lg.GPNarx(6, max_iter=20).fit(pd.Series(series, index=dates, name="sales"))
+    mean, std = model.forecast(3, return_std=True)
+    assert mean.name == std.name == "sales"
+    assert list(mean.index) == list(pd.date_range("2007-09-01", periods=3, freq="MS"))
+    frame = pd.DataFrame({"a": series, "b": series**2})
+    table = lg.GPNarx(3, max_iter=10).fit(frame).forecast(2)
+    assert list(table.columns) == ["a", "b"] and list(table.index) == [80, 81]
+
+
+def test_short_series_have_short_windows():
+    model = lg.GPNarx(max_iter=5).fit([1.0, 2.0, 4.0, 3.0, 5.0, 7.0, 6.0, 8.0])
+    assert model.lags_ == 2
+    with pytest.raises(ValueError, match="minimum of 4"):
+        lg.GPNarx().fit([1.0, 2.0])
+    with pytest.raises(ValueError, match="nothing to learn"):
+        lg.GPNarx(2).fit(np.ones(20))
+    with pytest.raises(ValueError, match="longest lag|lag"):
+        lg.GPNarx(30).fit(np.arange(20.0))
+    with pytest.raises(ValueError, match="horizon"):
+        model.forecast(0)

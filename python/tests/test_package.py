@@ -1,0 +1,48 @@
+"""The package as a whole: examples in docstrings, what is promised, what an import takes along."""
+
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import latentgp as lg
+
+MODULES = ["latentgp"] + [
+    f"latentgp.{found.name}" for found in pkgutil.iter_modules(lg.__path__) if found.name != "_native"
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_run(name):
+    module = importlib.import_module(name)
+    failed, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert failed == 0
+
+
+def test_names_are_those_promised():
+    for name in ("BayesianGPLVM", "GPLVM", "PPCA", "GPRegressor", "SparseGPRegressor", "SPGPDRRegressor",
+                 "VDMGPRegressor", "GPClassifier", "GPCountRegressor", "GPNarx", "psi_statistics", "load",
+                 "kernels"):  # fmt: skip
+        assert name in lg.__all__ and hasattr(lg, name)
+    with pytest.raises(AttributeError, match="nonsense"):
+        lg.nonsense
+
+
+def test_an_import_takes_nothing_heavy_along():
+    # scikit-learn itself may import pandas where it is there.
+    program = "import sklearn.base, sys; before = set(sys.modules); import latentgp; print(*set(sys.modules) - before)"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "latentgp" in said and not {"pandas", "polars", "matplotlib", "jax"} & set(said)
+
+
+def test_every_public_thing_says_what_it_is():
+    for name in lg.__all__:
+        thing = getattr(lg, name, None)
+        if isinstance(thing, type):
+            assert thing.__doc__
+            for method, of in vars(thing).items():
+                if not method.startswith("_") and callable(of):
+                    assert of.__doc__, f"{name}.{method}"

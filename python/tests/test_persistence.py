@@ -1,0 +1,167 @@
+"""pickle, copy, clone, pipelines, searches and model files."""
+
+import copy
+import json
+import os
+import pickle
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import latentgp as lg
+
+
+def fitted(table, wave):
+    x, y = wave
+    counts = np.round(np.exp(1 + y))
+    labels = np.where(y > 0.5, "high", np.where(y < -0.5, "low", "middle"))
+    return {
+        "bayesian": lg.BayesianGPLVM(n_inducing=6, kernel="matern32", max_iter=5, random_state=0).fit(table),
+        "gplvm": lg.GPLVM(max_iter=5, random_state=0).fit(table),
+        "ppca": lg.PPCA(n_components=2).fit(table),
+        "gp": lg.GPRegressor(mean="linear", max_iter=10).fit(x, y),
+        "sparse": lg.SparseGPRegressor(8, max_iter=10, random_state=0).fit(x, y, X_std=0.1),
+        "spgpdr": lg.SPGPDRRegressor(1, n_inducing=8, max_iter=10, random_state=0).fit(table, table[:, 0]),
+        "vdmgp": lg.VDMGPRegressor(2, n_inducing=8, max_iter=10, random_state=0).fit(table, table[:, :2]),
+        "count": lg.GPCountRegressor(max_iter=10).fit(x, counts),
+        "sparse count": lg.GPCountRegressor(n_inducing=8, max_iter=10, random_state=0).fit(x, counts),
+        "binary": lg.GPClassifier(max_iter=10).fit(x, y > 0),
+        "classes": lg.GPClassifier(max_iter=10).fit(x, labels),
+        "narx": lg.GPNarx(5, max_iter=10).fit(y),
+    }
+
+
+@pytest.fixture(scope="module")
+def models(table, wave):
+    return fitted(table, wave)
+
+
+def answers(model, table, wave):
+    """Everything that a model says, as arrays."""
+    x, _ = wave
+    if isinstance(model, lg.GPNarx):
+        return model.forecast(6, return_std=True)
+    if hasattr(model, "transform"):
+        new = table[:4] + 0.1
+        return (*model.transform(new, return_std=True), *model.inverse_transform(model.embedding_, return_std=True))
+    rows = x[:7] if model.n_features_in_ == 1 else table[:7]
+    if hasattr(model, "predict_proba"):
+        return (model.predict_proba(rows), model.predict(rows))
+    return model.predict(rows, return_std=True)
+
+
+def same(a, b):
+    return all(np.array_equal(np.asarray(u), np.asarray(v)) for u, v in zip(a, b))
+
+
+NAMES = ["bayesian", "gplvm", "ppca", "gp", "sparse", "spgpdr", "vdmgp", "count", "sparse count", "binary", "classes",
+         "narx"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_copies_answer_alike(name, models, table, wave):
+    model = models[name]
+    before = answers(model, table, wave)
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model)):
+        assert same(answers(again, table, wave), before)
+        assert again.get_params() == model.get_params()
+    assert not hasattr(clone(model), "_model")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_answer_alike(name, models, table, wave, tmp_path):
+    model = models[name]
+    model.save(tmp_path / "m.lgp")
+    again = lg.load(tmp_path / "m.lgp")
+    assert type(again) is type(model)
+    before, after = answers(model, table, wave), answers(again, table, wave)
+    if name == "binary":
+        # Files know the names of classes; their type is that of the training.
+        before, after = before[:1], after[:1]
+    assert same(before, after)
+    assert again.n_features_in_ == model.n_features_in_ and repr(again.kernel_) == repr(model.kernel_)
+    assert os.listdir(tmp_path) == ["m.lgp"]
+
+
+def test_damaged_files_are_refused(models, tmp_path):
+    path = tmp_path / "m.lgp"
+    models["gp"].save(path)
+    whole = path.read_bytes()
+    for bad in (whole[:-5], whole[:200] + b"x" + whole[201:], b"", b"nonsense"):
+        path.write_bytes(bad)
+        with pytest.raises(ValueError, match="m.lgp"):
+            lg.load(path)
+    with pytest.raises(OSError):
+        lg.load(tmp_path / "nowhere.lgp")
+    with pytest.raises(OSError):
+        models["gp"].save(tmp_path / "nowhere" / "m.lgp")
+
+
+def test_pipelines_and_searches(table, wave):
+    x, y = wave
+    pipe = make_pipeline(StandardScaler(), lg.PPCA(n_components=2), lg.GPRegressor(max_iter=20))
+    assert pipe.fit(table, table[:, 0]).score(table, table[:, 0]) > 0.9
+    search = GridSearchCV(
+        lg.GPRegressor(kernel=lg.kernels.RBF(fix=["lengthscale"]), max_iter=20),
+        {"kernel__lengthscale": [0.01, 0.5], "mean": ["zero", "constant"]},
+        cv=3,
+    ).fit(x, y)
+    assert search.best_params_["kernel__lengthscale"] == 0.5
+    search = GridSearchCV(lg.BayesianGPLVM(max_iter=5, random_state=0), {"n_components": [1, 2]}, cv=2).fit(table)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    folds = KFold(3, shuffle=True, random_state=0)
+    scores = cross_val_score(lg.SparseGPRegressor(10, random_state=0), x, y, cv=folds, params={"X_std": np.full_like(x, 0.1)})
+    assert scores.mean() > 0.5
+
+
+def program():
+    """The command line, where it is built."""
+    named = os.environ.get("LATENTGP_PROGRAM") or shutil.which("latentgp")
+    if not named:
+        pytest.skip("the program is not here; LATENTGP_PROGRAM names it")
+    return named
+
+
+def run(*words):
+    done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_command_line_learns_and_says_the_same_bits(table, tmp_path):
+    frame = pd.DataFrame(table, columns=list("abcde"))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    run("fit", tmp_path / "t.csv", "--latent-dim", 2, "--inducing", 8, "--kernel", "matern32", "--max-iter", 15,
+        "--seed", 3, "--out", tmp_path / "m.lgp", "--quiet")  # fmt: skip
+    ours = lg.BayesianGPLVM(2, n_inducing=8, kernel="matern32", max_iter=15, random_state=3).fit(frame)
+    theirs = lg.load(tmp_path / "m.lgp")
+    assert np.array_equal(ours.embedding_, theirs.embedding_) and ours.lower_bound_ == theirs.lower_bound_
+    assert list(theirs.feature_names_in_) == list("abcde") and theirs.get_params()["random_state"] == 3
+    new = frame[:5] + 0.1
+    new.to_csv(tmp_path / "new.csv", index=False)
+    ours.save(tmp_path / "ours.lgp")
+    said = json.loads(run("transform", tmp_path / "ours.lgp", tmp_path / "new.csv", "--json"))
+    assert np.array_equal(np.array(said["mean"]), ours.transform(new).to_numpy())
+
+
+def test_the_command_line_predicts_the_same_bits(wave, tmp_path):
+    x, y = wave
+    frame = pd.DataFrame({"x": x[:, 0], "y": y})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    run("regress", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "m.lgp", "--max-iter", 10, "--quiet")
+    ours = lg.GPRegressor(max_iter=10, random_state=0).fit(frame[["x"]], frame["y"])
+    theirs = lg.load(tmp_path / "m.lgp")
+    assert ours.log_evidence_ == theirs.log_evidence_
+    ours.save(tmp_path / "ours.lgp")
+    said = json.loads(run("predict", tmp_path / "ours.lgp", tmp_path / "t.csv", "--json"))
+    mean, std = ours.predict(frame[["x"]], return_std=True)
+    assert np.array_equal(np.array(said["mean"])[:, 0], mean)
+    assert np.array_equal(np.sqrt(np.array(said["variance"])[:, 0]), std)
+    assert np.array_equal(theirs.predict(frame[["x"]]), mean)

@@ -1,0 +1,139 @@
+"""Regressions, classes and counts: answers, uncertain inputs, bad input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import latentgp as lg
+
+
+def test_exact_regression_learns_a_wave(wave):
+    x, y = wave
+    model = lg.GPRegressor(kernel="matern52").fit(x, y)
+    at = np.linspace(0.2, 5.8, 30)[:, None]
+    mean, std = model.predict(at, return_std=True)
+    assert np.abs(mean - np.sin(at[:, 0])).max() < 0.2 and (std > 0.05).all() and (std < 0.3).all()
+    assert abs(np.sqrt(model.noise_variance_[0]) - 0.1) < 0.05 and model.converged_
+    _, cov = model.predict(at, return_cov=True)
+    assert cov.shape == (30, 30) and np.allclose(np.sqrt(np.diag(cov)), std)
+    assert np.linalg.eigvalsh(cov).min() > 0
+    drawn = model.sample_y(at, 4000, random_state=0)
+    assert drawn.shape == (30, 4000)
+    assert np.abs(np.cov(drawn) - (cov - np.eye(30) * model.noise_variance_)).max() < 0.1 * cov.max()
+
+
+def test_uncertain_inputs_widen_answers(wave, table):
+    x, y = wave
+    for model in (lg.GPRegressor(), lg.SparseGPRegressor(15, random_state=0), lg.GPCountRegressor(),
+                  lg.GPCountRegressor(n_inducing=10, random_state=0)):  # fmt: skip
+        model.fit(x, np.round(np.exp(1 + y)))
+        _, sharp = model.predict(x, return_std=True)
+        mean, wide = model.predict(x, return_std=True, X_std=0.7)
+        assert np.isfinite(mean).all() and np.mean(wide > sharp) > 0.8, model
+    for model in (lg.SPGPDRRegressor(1, random_state=0), lg.VDMGPRegressor(2, random_state=0)):
+        model.fit(table, table[:, 0])
+        _, sharp = model.predict(table, return_std=True)
+        _, wide = model.predict(table, return_std=True, X_std=0.5)
+        assert np.mean(wide > sharp) > 0.8
+
+
+def test_errors_of_inputs_are_learnt_with(wave):
+    x, y = wave
+    counts = np.round(np.exp(1 + y))
+    for model in (lg.GPRegressor(random_state=0), lg.SparseGPRegressor(20, random_state=0),
+                  lg.VDMGPRegressor(1, random_state=0), lg.GPCountRegressor(n_inducing=10, random_state=0)):  # fmt: skip
+        of = counts if isinstance(model, lg.GPCountRegressor) else y
+        naive = model.fit(x, of).predict(x)
+        certain = model.fit(x, of, X_std=0.0).predict(x)
+        assert np.abs(certain - naive).max() < 0.02 * np.abs(naive).max(), model
+        told = model.fit(x, of, X_std=np.full_like(x, 0.4)).predict(x)
+        assert np.isfinite(told).all() and np.abs(told - naive).max() > 0.02, model
+    labels = y > 0
+    assert lg.GPClassifier(random_state=0).fit(x, labels, X_std=0.2).score(x, labels) > 0.85
+    with pytest.raises(ValueError, match="VDMGPRegressor"):
+        lg.SPGPDRRegressor(1).fit(x, y, X_std=0.1)
+
+
+def test_missing_inputs_are_learnt_around(wave):
+    x, y = wave
+    x = np.column_stack([x, np.cos(x)])
+    x[::6, 1] = np.nan
+    model = lg.SparseGPRegressor(15, random_state=0).fit(x, y)
+    complete = ~np.isnan(x[:, 1])
+    assert model.score(x[complete], y[complete]) > 0.9
+    with pytest.raises(ValueError, match="NaN"):
+        lg.GPRegressor().fit(x, y)
+
+
+def test_targets_keep_their_shape(wave):
+    x, y = wave
+    both = np.column_stack([y, -2 * y])
+    model = lg.GPRegressor(max_iter=20).fit(x, both)
+    mean, std = model.predict(x[:4], return_std=True)
+    assert mean.shape == std.shape == (4, 2) and np.allclose(mean[:, 1], -2 * mean[:, 0], atol=0.02)
+    assert model.predict(x[:4], return_cov=True)[1].shape == (4, 4, 2)
+    assert model.sample_y(x[:4], 3).shape == (4, 2, 3)
+    one = lg.GPRegressor(max_iter=20).fit(x, y[:, None])
+    assert one.predict(x[:4]).shape == (4, 1)
+
+
+def test_directions_are_found():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 6))
+    y = np.sin(x[:, 0] + x[:, 1]) + 0.05 * rng.normal(size=150)
+    model = lg.VDMGPRegressor(3, random_state=0).fit(x, y)
+    assert model.score(x, y) > 0.9
+    weight = np.abs(model.projection_).max(axis=0)
+    assert weight[:2].min() > 3 * weight[2:].max()
+    assert lg.SPGPDRRegressor(1, restarts=3, random_state=0).fit(x, y).score(x, y) > 0.9
+
+
+def test_counts_have_the_spread_of_counts(wave):
+    x, _ = wave
+    rng = np.random.default_rng(3)
+    rate = np.exp(1.5 + np.sin(x[:, 0]))
+    model = lg.GPCountRegressor().fit(x, rng.poisson(rate))
+    mean, std = model.predict(x, return_std=True)
+    assert np.abs(np.log(mean / rate)).mean() < 0.2 and (std**2 > mean).all()
+    _, cov = model.predict(x, return_cov=True)
+    assert np.allclose(np.diag(cov), std**2, rtol=1e-6)
+    with pytest.raises(ValueError):
+        lg.GPCountRegressor().fit(x, -np.ones(len(x)))
+
+
+@pytest.mark.parametrize("labels", [[0, 1], ["b", "a"], [True, False], [2.0, 1.0], ["x", "y", "z"], [5, 9, 7]])
+def test_classes_of_any_type(labels):
+    rng = np.random.default_rng(0)
+    code = np.arange(60) % len(labels)
+    x = rng.normal(size=(60, 2)) * 0.4 + np.column_stack([code, code**2])
+    y = np.asarray(labels)[code]
+    for model in (lg.GPClassifier(max_iter=30), lg.GPClassifier(n_inducing=15, max_iter=60, random_state=0)):
+        model.fit(x, y)
+        assert model.classes_.tolist() == sorted(labels) and model.predict(x).dtype == model.classes_.dtype
+        proba = model.predict_proba(x)
+        assert np.allclose(proba.sum(axis=1), 1) and model.score(x, y) > 0.8
+        blurred = model.predict_proba(x, X_std=1.5)
+        assert np.max(blurred, axis=1).mean() < np.max(proba, axis=1).mean()
+
+
+def test_bad_input_is_named(wave):
+    x, y = wave
+    model = lg.GPRegressor(max_iter=5).fit(x, y)
+    with pytest.raises(ValueError, match="X_std"):
+        model.predict(x, X_std=-1.0)
+    with pytest.raises(ValueError, match="X_std has the shape"):
+        model.predict(x, X_std=np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="At most one"):
+        model.predict(x, return_std=True, return_cov=True)
+    with pytest.raises(ValueError, match="rbff"):
+        lg.GPRegressor(kernel="rbff").fit(x, y)
+    with pytest.raises(ValueError, match="mean"):
+        lg.GPRegressor(mean="cubic").fit(x, y)
+    with pytest.raises(ValueError, match="1 class"):
+        lg.GPClassifier().fit(x, np.zeros(len(x)))
+
+
+def test_names_of_targets_go_to_the_file(wave, tmp_path):
+    x, y = wave
+    model = lg.GPRegressor(max_iter=5).fit(pd.DataFrame({"time": x[:, 0]}), pd.Series(y, name="height"))
+    assert model._model.names == (["time"], ["height"], [])
