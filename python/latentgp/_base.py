@@ -144,7 +144,7 @@ class Estimator(BaseEstimator):
         check_is_fitted(self)
         from .kernels import parse
 
-        return parse(self._model.kernel, self.kernel)
+        return parse(self._model.kernel, getattr(self, "kernel", None))
 
     def save(self, path) -> None:
         """Write the fitted model to a ``.lgp`` file, which the command line and :func:`latentgp.load` read.
