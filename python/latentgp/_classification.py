@@ -118,7 +118,7 @@ class GPClassifier(ClassifierMixin, InputEstimator):
         return self
 
     def _restore(self, model):
-        self.classes_ = np.asarray(model.names[2])
+        self.classes_ = _typed(model.names[2])
         return super()._restore(model)
 
     def predict_proba(self, X, X_std=None):
@@ -157,3 +157,15 @@ class GPClassifier(ClassifierMixin, InputEstimator):
         """
         probabilities = self.predict_proba(X, X_std)
         return self.classes_[np.argmax(probabilities, axis=1)]
+
+
+def _typed(names: list[str]) -> np.ndarray:
+    """Classes of their names in a file: numbers where all of them are."""
+    for kind in ({"True": True, "False": False}.__getitem__, int, float):
+        try:
+            classes = [kind(name) for name in names]
+        except (KeyError, ValueError):
+            continue
+        if [str(c) for c in classes] == names:
+            return np.asarray(classes)
+    return np.asarray(names)

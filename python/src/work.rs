@@ -10,6 +10,7 @@ use latentgp::Result;
 use latentgp::model::{Fitted, OnProgress, Progress};
 use latentgp::optim::StopReason;
 use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +36,7 @@ pub fn run<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Outcome<T> {
-    let mut receiver = spawn(move |_| work());
+    let mut receiver = spawn(move |_| work())?;
     loop {
         match wait(py, &mut receiver)? {
             Some(Message::Done(result)) => return result,
@@ -125,7 +126,7 @@ pub fn fit<J: Job>(
             }
             if asked.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
-    });
+    })?;
     let (mut raised, mut since) = (None, None);
     loop {
         match wait(py, &mut receiver)? {
@@ -179,14 +180,31 @@ pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Outcome<T> {
 
 fn spawn<T: Send + 'static>(
     work: impl FnOnce(&Sender<Message<T>>) -> Result<T> + Send + 'static,
-) -> Receiver<Message<T>> {
+) -> Outcome<Receiver<Message<T>>> {
+    let pool = pool()?;
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        let done = Message::Done(caught(|| work(&sender)));
+        let done = Message::Done(caught(|| pool.install(|| work(&sender))));
         // The caller is gone after Ctrl-C.
         let _ = sender.send(done);
     });
-    receiver
+    Ok(receiver)
+}
+
+/// The threads of this process: a fork has none of those of its parent, and would wait for them for ever.
+fn pool() -> Outcome<Arc<ThreadPool>> {
+    static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+    let mut pool = POOL.lock().unwrap_or_else(|e| e.into_inner());
+    match &*pool {
+        Some((process, own)) if *process == std::process::id() => Ok(own.clone()),
+        _ => {
+            let new = ThreadPoolBuilder::new().build().map_err(|e| Raise::fault(&e.to_string()))?;
+            let new = Arc::new(new);
+            // The parent's pool cannot be dropped either: that would wait for its threads.
+            std::mem::forget(pool.replace((std::process::id(), new.clone())));
+            Ok(new)
+        }
+    }
 }
 
 /// The next message, or nothing after a while.

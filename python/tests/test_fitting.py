@@ -67,6 +67,23 @@ def test_other_threads_run_during_a_fit(many):
     assert len(ticks) > 3
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are of POSIX")
+def test_a_fork_has_threads_of_its_own():
+    program = textwrap.dedent("""
+        import multiprocessing
+        import numpy as np
+        import latentgp as lg
+        Y = np.random.default_rng(0).normal(size=(60, 5))
+        def fit(seed):
+            return lg.BayesianGPLVM(max_iter=5, random_state=seed).fit(Y).lower_bound_
+        before = [fit(0), fit(1)]
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            assert pool.map(fit, [0, 1]) == before
+    """)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
 @pytest.mark.parametrize(
     "estimator, data",

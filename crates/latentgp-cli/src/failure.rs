@@ -40,6 +40,11 @@ impl Failure {
         Failure { message: format!("{}; {more}", self.message), ..self }
     }
 
+    /// Whether somebody asked to stop.
+    pub fn is_interruption(&self) -> bool {
+        self.code == 130
+    }
+
     /// Interrupted: exit code 130.
     pub fn interrupted(message: impl fmt::Display) -> Self {
         Failure { code: 130, message: message.to_string() }

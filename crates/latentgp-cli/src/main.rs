@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     match command::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("latentgp: {failure}");
+            out::note(false, format_args!("latentgp: {failure}"));
             ExitCode::from(failure.code)
         }
     }

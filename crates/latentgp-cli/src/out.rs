@@ -37,10 +37,10 @@ pub fn json(value: &Value) -> Outcome {
     text(&serde_json::to_string_pretty(value).map_err(Failure::work)?)
 }
 
-/// A note on stderr, unless `quiet`.
+/// A note on stderr, unless `quiet`. Work goes on where nobody reads it any more.
 pub fn note(quiet: bool, text: impl std::fmt::Display) {
     if !quiet {
-        eprintln!("{text}");
+        let _ = writeln!(io::stderr(), "{text}");
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::linalg;
 use crate::mat::Mat;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Rows go in this many parts at the most.
 const PARTS: usize = 32;
@@ -14,6 +15,40 @@ const PART_ROWS: usize = 32;
 /// The rows of each part but the last.
 pub(crate) fn part_rows(n: usize) -> usize {
     n.div_ceil(PARTS).max(PART_ROWS)
+}
+
+/// Below so many operations, some hundred microseconds, waking other threads costs more than they save.
+const WORTH: usize = 1 << 20;
+
+/// Calls `work` for every part of the rows of `out`, which are N of each matrix, with the part's own rows; returns what it
+/// returns, in order. `cost` is the number of operations a row, roughly.
+pub(crate) fn each_part<T: Send, const K: usize>(
+    n: usize,
+    cost: usize,
+    out: [&mut Mat; K],
+    work: impl Fn(Range<usize>, [&mut [f64]; K]) -> T + Sync,
+) -> Vec<T> {
+    let rows = part_rows(n);
+    let mut rest = out.map(|m| {
+        debug_assert_eq!(m.rows(), n);
+        let cols = m.cols();
+        (m.as_mut_slice(), cols)
+    });
+    let mut parts = Vec::with_capacity(n.div_ceil(rows));
+    for from in (0..n).step_by(rows) {
+        let points = from..(from + rows).min(n);
+        let own = rest.each_mut().map(|(slice, cols)| {
+            let (own, others) = std::mem::take(slice).split_at_mut(points.len() * *cols);
+            *slice = others;
+            own
+        });
+        parts.push((points, own));
+    }
+    let one = |(points, own)| work(points, own);
+    match n.saturating_mul(cost) < WORTH || rayon::current_num_threads() == 1 {
+        true => parts.into_iter().map(one).collect(),
+        false => parts.into_par_iter().map(one).collect(),
+    }
 }
 
 /// aᵀ · b.

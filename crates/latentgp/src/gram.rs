@@ -21,16 +21,19 @@ fn blocks(n: usize) -> Vec<(usize, usize)> {
 /// K = k(x, x), N×N, both triangles.
 pub(crate) fn gram(kernel: &dyn Kernel, x: &Mat) -> Mat {
     let n = x.rows();
-    let one = |(from, to): (usize, usize)| {
+    let mut out = Mat::zeros(n, n);
+    if n == 0 {
+        return out;
+    }
+    let blocks: Vec<(usize, &mut [f64])> = out.as_mut_slice().chunks_mut(ROWS * n).enumerate().collect();
+    blocks.into_par_iter().rev().for_each(|(i, rows)| {
+        let (from, to) = (i * ROWS, i * ROWS + rows.len() / n);
         let mut part = Mat::zeros(to - from, to);
         kernel.cross(&x.slice_rows(from, to), &x.slice_rows(0, to), &mut part);
-        (from, part)
-    };
-    let parts: Vec<(usize, Mat)> = blocks(n).into_par_iter().map(one).collect();
-    let mut out = Mat::zeros(n, n);
-    for (from, part) in &parts {
-        (0..part.rows()).for_each(|i| out.row_mut(from + i)[..part.cols()].copy_from_slice(part.row(i)));
-    }
+        for (i, row) in rows.chunks_exact_mut(n).enumerate() {
+            row[..to].copy_from_slice(part.row(i));
+        }
+    });
     let mut diag = vec![0.0; n];
     kernel.diag(x, &mut diag);
     (0..n).for_each(|i| out[(i, i)] = diag[i]);
@@ -48,10 +51,11 @@ pub(crate) fn gram_adjoint(
 ) {
     let (n, q, wants_x) = (x.rows(), x.cols(), x_bar.is_some());
     let one = |(from, to): (usize, usize)| {
-        let twice = Mat::from_fn(to - from, to, |i, j| match (from + i).cmp(&j) {
-            std::cmp::Ordering::Greater => 2.0 * bar[(from + i, j)],
-            _ => 0.0,
-        });
+        let mut twice = Mat::zeros(to - from, to);
+        for i in from..to {
+            let pairs = twice.row_mut(i - from).iter_mut().zip(&bar.row(i)[..i]);
+            pairs.for_each(|(twice, bar)| *twice = 2.0 * bar);
+        }
         let mut theta = vec![0.0; param::count(kernel)];
         let (mut rows_bar, mut cols_bar) = (Mat::zeros(to - from, q), Mat::zeros(to, q));
         let grad = match wants_x {

@@ -150,6 +150,12 @@ impl Mat {
         Mat::from_fn(self.rows, cols.len(), |i, j| self[(i, cols[j])])
     }
 
+    /// Makes it `rows × cols`, in the memory that it has where that suffices; what the entries are then is not said.
+    pub fn resize(&mut self, rows: usize, cols: usize) {
+        self.data.resize(rows * cols, 0.0);
+        (self.rows, self.cols) = (rows, cols);
+    }
+
     /// Sets every entry.
     pub fn fill(&mut self, value: f64) {
         self.data.fill(value);

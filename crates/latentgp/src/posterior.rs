@@ -265,22 +265,18 @@ impl Posterior {
         self.kernel.cross(x, &self.z, &mut k);
         let mut prior = vec![0.0; n];
         self.kernel.diag(x, &mut prior);
-        let mut white = k.t();
-        self.l.solve_l(&mut white);
+        let means: Vec<Mat> = self.factors.iter().map(|f| linalg::mul(&k, &f.alpha)).collect();
+        let mut white = k;
+        self.l.solve_rows(&mut white);
         let (mut mean, mut var) = (Mat::zeros(n, d), Mat::zeros(n, d));
-        for f in &self.factors {
-            let part = linalg::mul(&k, &f.alpha);
-            let cw = f.c.as_ref().map(|c| linalg::mul(c, &white));
-            let cw = cw.as_ref().unwrap_or(&white);
-            let mut explained = vec![0.0; n];
-            for j in 0..m {
-                let pairs = white.row(j).iter().zip(cw.row(j));
-                explained.iter_mut().zip(pairs).for_each(|(sum, (a, b))| *sum += a * b);
-            }
+        for (f, part) in self.factors.iter().zip(&means) {
+            let weighted = f.c.as_ref().map(|c| linalg::mul(&white, c));
+            let weighted = weighted.as_ref().unwrap_or(&white);
             for i in 0..n {
+                let explained: f64 = white.row(i).iter().zip(weighted.row(i)).map(|(a, b)| a * b).sum();
                 for (j, &column) in f.columns.iter().enumerate() {
                     mean[(i, column)] = part[(i, j)];
-                    var[(i, column)] = at_least_zero(prior[i] - explained[i]);
+                    var[(i, column)] = at_least_zero(prior[i] - explained);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use latentgp::data::{Scale, airline, lags::Lags};
 use latentgp::expectation::{
-    Analytic, Cubature5, Expectation, GaussHermite, MonteCarlo, QuasiMonteCarlo, Unscented,
+    Analytic, Auto, Cubature5, Expectation, GaussHermite, MonteCarlo, QuasiMonteCarlo, Unscented,
 };
 use latentgp::kernel::{Constant, Linear, Matern32, Periodic, Rbf};
 use latentgp::linalg::{self, Cholesky};
@@ -34,6 +34,32 @@ fn with(by: &dyn Expectation, correlated: bool) -> Simulation {
         false => Propagation::Independent(by.boxed()),
     };
     Simulation { propagation, ..Default::default() }
+}
+
+/// A kernel far above the noise leaves the closed form no digits: `auto` sees that, and who asks for it is told.
+#[test]
+fn clean_series_are_forecast_by_nodes() {
+    let noise = |t: usize| 1e-3 * (t as f64 * 12.9898).sin();
+    let value = |t: usize| (t as f64 / 5.0).sin() + 0.5 * (t as f64 / 3.0).sin() + noise(t);
+    let series = Mat::from_fn(110, 1, |t, _| value(t));
+    let after = Mat::from_fn(40, 1, |t, _| value(110 + t));
+    let kernel = Rbf::new(13) + Linear::new(13);
+    let mut model = Narx::new(&series, None, Lags::new(13), kernel, &NarxOptions::default()).unwrap();
+    model.kernel_mut().params_mut()[0].1.set(1e6);
+    model.kernel_mut().params_mut()[1].1.value.fill(300.0);
+    model.noise_mut().set(3e-6);
+    for correlated in [true, false] {
+        let how = with(&Auto, correlated);
+        assert_eq!(model.rule(&how).unwrap().unwrap().expression(), "unscented");
+        let found = model.simulate(&series, None, 40, &how).unwrap();
+        let score = found.score(&after, 0).unwrap().remove(0);
+        assert!(score.rmse < 0.05 && score.nlpd < -1.0, "{score:?}");
+        let refused = model.simulate(&series, None, 40, &with(&Analytic, correlated)).unwrap_err().to_string();
+        assert!(refused.contains("unscented"), "{refused}");
+    }
+    model.kernel_mut().params_mut()[0].1.set(1.0);
+    model.noise_mut().set(0.1);
+    assert_eq!(model.rule(&with(&Auto, true)).unwrap().unwrap().expression(), "analytic");
 }
 
 /// An oscillation that obeys y_t = 2cos(ω) y_(t−1) − y_(t−2) exactly teaches a linear kernel these weights;

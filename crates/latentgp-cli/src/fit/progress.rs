@@ -1,5 +1,6 @@
 //! Progress on stderr: a bar on a terminal, one line at the end elsewhere, nothing when quiet.
 
+use crate::out;
 use crate::summary::short;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -43,8 +44,7 @@ impl Progress {
     pub fn finish(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.finish_and_clear(),
-            None if !self.quiet => eprintln!("{line}"),
-            None => {}
+            None => out::note(self.quiet, line),
         }
     }
 }

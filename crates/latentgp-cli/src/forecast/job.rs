@@ -136,7 +136,7 @@ impl Job {
             ));
         }
         series.check_length(lags.longest())?;
-        let (train, horizon) = extent(args, series, lags.longest())?;
+        let (train, horizon) = extent(args, series, &lags)?;
         let options = NarxOptions {
             inducing: args.inducing.map(|m| m.min(train)),
             seed: common.seed(),
@@ -180,7 +180,8 @@ impl Job {
 }
 
 /// Targets of the training and steps beyond them.
-fn extent(args: &Args, series: &Series, longest: usize) -> Outcome<(usize, usize)> {
+fn extent(args: &Args, series: &Series, lags: &Lags) -> Outcome<(usize, usize)> {
+    let longest = lags.longest();
     let rows = series.values.rows();
     let targets = rows - longest;
     let most = if args.backtest { targets - 1 } else { targets };
@@ -200,7 +201,7 @@ fn extent(args: &Args, series: &Series, longest: usize) -> Outcome<(usize, usize
     };
     let horizon = args.horizon.unwrap_or(usual);
     if !args.backtest {
-        series.check_future(longest + train + horizon)?;
+        series.check_future(longest + train + horizon.saturating_sub(lags.shortest_delay()))?;
     }
     Ok((train, horizon))
 }

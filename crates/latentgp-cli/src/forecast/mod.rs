@@ -113,6 +113,9 @@ pub struct Args {
     /// How uncertain windows are integrated over [default: auto: analytic or, without a closed form, unscented]
     #[arg(long, short, value_name = "RULE", help_heading = "Model")]
     expectation: Option<String>,
+    /// Most nodes that an expectation may use [default: 100000]
+    #[arg(long, value_name = "N", help_heading = "Model", requires = "expectation")]
+    max_nodes: Option<usize>,
     /// Whether the lags of a window are correlated or independent [default: correlated; independent with --papers]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true, help_heading = "Model")]
     window: Option<WindowName>,

@@ -83,14 +83,13 @@ impl Series {
     pub fn check_future(&self, end: usize) -> Outcome {
         let Some(inputs) = self.exogenous.as_ref().filter(|u| u.rows() < end) else { return Ok(()) };
         Err(Failure::data(format!(
-            "{}: the forecast needs {} up to row {} (from 0), known {} up to row {}; put the values to come below the \
-             series with the target left empty, or into --future FILE, or forecast at most {} steps",
+            "{}: the forecast needs {} up to row {} (from 0), found up to row {}; put the values to come below the \
+             series with the target left empty, or into --future FILE, or choose a shorter --horizon or longer delays \
+             by --exogenous-lag",
             self.source,
             self.inputs.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "),
             end - 1,
-            if self.inputs.len() == 1 { "is it" } else { "are they" },
             inputs.rows() - 1,
-            self.ahead
         )))
     }
 }

@@ -4,7 +4,8 @@ use super::fitting::Chosen;
 use super::job::{Job, TrainingVariance};
 use super::series::Series;
 use super::units::{Cells, View};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
+use crate::out;
 use latentgp::model::Jitter;
 use latentgp::model::narx::{Narx, Score, Simulation, UncertainTraining};
 use rayon::prelude::*;
@@ -53,31 +54,45 @@ impl Scored {
 pub fn simulate(job: &Job, series: &Series, chosen: &Chosen) -> Outcome<Vec<Found>> {
     let (begin, end) = (job.begin(), job.end());
     let history = chosen.units.apply(&series.values.slice_rows(0, begin));
-    let inputs = series.exogenous.as_ref().map(|u| u.slice_rows(0, end));
+    let inputs = series.exogenous.as_ref().map(|u| u.slice_rows(0, end.min(u.rows())));
     let model = &chosen.fitted.model;
     let mut all = Vec::new();
     for way in &job.ways {
-        let runs: Vec<View> = way
-            .runs
-            .par_iter()
-            .map(|how| {
-                let how = with_training(job, model, how);
-                View::new(chosen.units, model.simulate(&history, inputs.as_ref(), end - begin, &how)?)
-            })
-            .collect::<Outcome<_>>()?;
+        let run = |how: &Simulation| -> Outcome<View> {
+            let how = with_training(job, model, how);
+            View::new(chosen.units, model.simulate(&history, inputs.as_ref(), end - begin, &how)?)
+        };
+        let runs = match way.runs.par_iter().map(run).collect::<Outcome<Vec<View>>>() {
+            Ok(runs) => runs,
+            // The others of a comparison are worth having without one that leaves the range of numbers.
+            Err(why) if job.ways.len() > 1 => {
+                out::note(false, format_args!("{} is left out: {why}", way.name));
+                continue;
+            }
+            Err(why) => return Err(why),
+        };
         let each = runs.iter().map(|view| score(job, series, view)).collect::<Outcome<Vec<_>>>()?;
         let series_of = |d: usize| Scored::of(each.iter().map(|scores| scores[d].clone()).collect());
         let count = runs.len();
         let view = runs.into_iter().next().expect("a way has a run");
+        let used = match way.name.as_str() {
+            "auto" => model.rule(&with_training(job, model, &way.runs[0]))?,
+            _ => None,
+        };
         all.push(Found {
-            name: way.name.clone(),
+            name: used.map_or_else(|| way.name.clone(), |rule| rule.expression()),
             evaluations: view.forecast.evaluations,
             view,
             runs: count,
             scores: (0..each[0].len()).map(series_of).collect(),
         });
     }
-    Ok(all)
+    match all.is_empty() {
+        true => {
+            Err(Failure::work("no way to simulate stayed in the range of numbers; try a shorter --horizon"))
+        }
+        false => Ok(all),
+    }
 }
 
 /// With the variance of the training inputs that was asked for.

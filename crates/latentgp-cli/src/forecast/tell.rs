@@ -119,7 +119,7 @@ pub fn lines(rows: &[Line<'_>]) -> String {
     };
     let wide = rows.iter().map(|r| name(r).len()).max().unwrap_or(0).max("expectation".len());
     let spread = rows.iter().any(|r| r.scored.is_some_and(|s| s.std.is_some()));
-    let (rmse, nlpd) = if spread { (20, 16) } else { (12, 10) };
+    let (rmse, nlpd) = if spread { (22, 20) } else { (14, 14) };
     let mut text = format!("{:<wide$}", "expectation");
     if rows.iter().any(|r| r.scored.is_some()) {
         text += &format!("{:>rmse$}{:>nlpd$}", "RMSE", "NLPD");
@@ -132,20 +132,26 @@ pub fn lines(rows: &[Line<'_>]) -> String {
             let with = |value: String, std: Option<String>| match std {
                 Some(std) => format!("{value} ± {std}"),
                 // Values stand below each other, whether they have a deviation or not.
-                None if spread => format!("{value}{}", " ".repeat(8)),
+                None if spread => format!("{value}{}", " ".repeat(10)),
                 None => value,
             };
-            let r = with(
-                short(score.rmse),
-                std.map(|s| format!("{:<5}", short(s.0).chars().take(5).collect::<String>())),
-            );
-            let n = with(format!("{:.3}", score.nlpd), std.map(|s| format!("{:.3}", s.1)));
+            let deviation = |s: f64| {
+                let text = if (1e-3..1e3).contains(&s) { format!("{s:.3}") } else { format!("{s:.0e}") };
+                format!("{text:<7}")
+            };
+            let r = with(short(score.rmse), std.map(|s| deviation(s.0)));
+            let n = with(scaled(score.nlpd), std.map(|s| deviation(s.1)));
             text += &format!("{r:>rmse$}{n:>nlpd$}");
             score.coverage.iter().for_each(|share| text += &format!("{:>7.0}%", 100.0 * share));
         }
         text += &format!("{:>20.0}", row.cost);
     }
     text
+}
+
+/// Three places, or digits where there would be too many.
+fn scaled(value: f64) -> String {
+    if value.abs() < 1e5 { format!("{value:.3}") } else { short(value) }
 }
 
 /// Puts a score into a JSON object.

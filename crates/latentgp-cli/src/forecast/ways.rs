@@ -49,13 +49,12 @@ pub fn ways(args: &Args, seed: u64, kernel: &dyn Kernel, own: usize) -> Outcome<
     if args.compare {
         return Ok(compared(args, seed, kernel, own));
     }
-    let rule = expectation::parse(args.expectation.as_deref().unwrap_or("auto"))?;
+    let mut rule = expectation::parse(args.expectation.as_deref().unwrap_or("auto"))?;
+    if let Some(limit) = args.max_nodes {
+        rule.set_max_nodes(limit);
+    }
     rule.check(kernel, own)?;
-    let name = match rule.expression().as_str() {
-        "auto" => Auto::choice(kernel).expression(),
-        other => other.to_string(),
-    };
-    Ok(vec![Way::one(name, by(args, rule))])
+    Ok(vec![Way::one(rule.expression(), by(args, rule))])
 }
 
 fn certain() -> Way {

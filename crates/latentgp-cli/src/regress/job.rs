@@ -95,7 +95,7 @@ impl Job {
                 None | Some(PriorName::TypeIi) => WeightPrior::TypeII,
             },
             fitc: args.fitc,
-            expectation: expectation::parse(args.expectation.as_deref().unwrap_or("auto"))?,
+            expectation: rule(args)?,
             scale: args.scale.as_deref().map_or(Ok(Scale::Standardize), str::parse)?,
             restarts: args.restarts.unwrap_or(1),
             max_iterations: args.max_iter.unwrap_or(if model == Vdmgp { 600 } else { 1000 }),
@@ -143,4 +143,12 @@ impl Job {
         }
         Ok(rows)
     }
+}
+/// The expectation, with its limit.
+fn rule(args: &Args) -> Outcome<Box<dyn Expectation>> {
+    let mut rule = expectation::parse(args.expectation.as_deref().unwrap_or("auto"))?;
+    if let Some(limit) = args.max_nodes {
+        rule.set_max_nodes(limit);
+    }
+    Ok(rule)
 }

@@ -98,6 +98,9 @@ pub struct Args {
     /// How Ψ-statistics are computed, of vdmgp and of inputs with errors [default: auto]
     #[arg(long, short, value_name = "RULE", help_heading = "Model")]
     expectation: Option<String>,
+    /// Most nodes that an expectation may use a row [default: 100000]
+    #[arg(long, value_name = "N", help_heading = "Model", requires = "expectation")]
+    max_nodes: Option<usize>,
 
     /// Runs from different starts, of which the best is kept [default: 1]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = crate::args::restarts)]

@@ -1,7 +1,7 @@
 //! What every experiment is given: its data, its settings, and how it tells where it stands.
 
 use crate::failure::{Failure, Outcome};
-use crate::interrupt;
+use crate::{interrupt, out};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use latentgp::model::Progress;
 use std::io::IsTerminal;
@@ -57,8 +57,7 @@ impl Context {
     pub fn done(&self, what: &str) {
         match &self.bar {
             Some(bar) => bar.println(what),
-            None if !self.quiet => eprintln!("{what}"),
-            None => {}
+            None => out::note(self.quiet, what),
         }
     }
 

@@ -17,8 +17,10 @@ const ROWS: usize = 100;
 const MANY: usize = 200;
 /// Draws, steps of Adam, and the papers' accuracies with Matérn 3/2 and with rbf.
 const DRAWS: [(usize, usize, f64, f64); 3] =
-    [(10, 5000, 85.6, 98.2), (32, 3000, 87.9, 98.0), (MANY, 1000, 95.4, 97.0)];
-/// Of all of them, quickly.
+    [(10, 5000, 85.6, 98.2), (32, 3000, 87.9, 98.0), (MANY, 500, 95.4, 97.0)];
+/// Fits of unscented Matérn 3/2, which ends in different places where starts differ by rounding.
+const TWINS: usize = 5;
+/// Steps of all of them, quickly.
 const QUICK_STEPS: usize = 1000;
 
 /// A kernel and how the table calls it.
@@ -37,7 +39,7 @@ pub fn run(context: &Context) -> Outcome<Part> {
     let how = PapersTraining::default();
     let (pca, x) = data.pca(&how, Some(Estimate::with(79.0, 6.5)).filter(|_| real))?;
     let mut pictures = vec![data.components(&pca, &x, "pca")?];
-    let (mut rows, mut wide) = (vec![pca], Vec::new());
+    let (mut rows, mut wide, mut interrupted) = (vec![pca], Vec::new(), false);
     for (mut case, slug) in cases(&how) {
         case.theirs = case.theirs.filter(|_| real);
         let quickly = Some(QUICK_STEPS).filter(|_| context.quick);
@@ -46,7 +48,14 @@ pub fn run(context: &Context) -> Outcome<Part> {
             rows.push(skipped(&case, "skipped by --quick"));
             continue;
         }
-        let found = data.fit(&case, context)?;
+        let found = match data.fit(&case, context) {
+            Err(failure) if failure.is_interruption() => {
+                rows.push(skipped(&case, "interrupted"));
+                interrupted = true;
+                continue;
+            }
+            found => found?,
+        };
         if let Some(slug) = slug {
             pictures.push(data.picture(&found, slug)?);
         }
@@ -66,6 +75,7 @@ pub fn run(context: &Context) -> Outcome<Part> {
             ),
         ],
         pictures,
+        interrupted,
         notes: notes(real, context.quick),
         ..Part::default()
     })
@@ -79,6 +89,7 @@ fn cases(how: &PapersTraining) -> Vec<(Case, Option<&'static str>)> {
         kernel: Box::new(move |_| Ok(kernel(q))),
         by,
         how: PapersTraining { latent_dim: q, ..how.clone() },
+        twins: 1,
         theirs,
     };
     let known = |mean, std| Some(Estimate::with(mean, std));
@@ -87,7 +98,10 @@ fn cases(how: &PapersTraining) -> Vec<(Case, Option<&'static str>)> {
         (case("analytic", RBF, fixed(Analytic), 5, known(98.0, 2.7)), Some("analytic-rbf")),
         (case("Gauss-Hermite 32", MATERN, grid(), 5, known(95.0, 6.1)), Some("gauss-hermite-matern32")),
         (case("Gauss-Hermite 32", RBF, grid(), 5, known(98.0, 2.7)), None),
-        (case("unscented 10", MATERN, fixed(Unscented), 5, known(100.0, 0.0)), Some("unscented-matern32")),
+        (
+            Case { twins: TWINS, ..case("unscented 10", MATERN, fixed(Unscented), 5, known(100.0, 0.0)) },
+            Some("unscented-matern32"),
+        ),
         (case("unscented 10", RBF, fixed(Unscented), 5, known(98.0, 2.7)), Some("unscented-rbf")),
     ];
     for (samples, steps, matern, rbf) in DRAWS {
@@ -130,7 +144,7 @@ fn about(real: bool) -> Vec<String> {
         data.into(),
         "Five latent dimensions, 20 inducing inputs, the papers' start and transforms (`PapersTraining`); L-BFGS of \
          memory 10 with at most 5000 iterations. Monte Carlo draws new nodes at every step, by Adam with rate 0.01; \
-         the released code takes 5000 steps, ours are fewer with more nodes, so that the whole table takes two \
+         the released code takes 5000 steps, ours are fewer with more nodes, so that the table takes \
          minutes; `--steps 5000` takes them all. 1-NN accuracy on the two dimensions with the smallest \
          lengthscales, mean ± sd over five folds, those of all runs for Monte Carlo."
             .into(),
@@ -141,14 +155,16 @@ fn notes(real: bool, quick: bool) -> Vec<String> {
     let mut all = Vec::new();
     if real {
         all.push(
-            "The papers' 100 % of unscented Matérn 3/2 belongs to one local optimum, with a lower bound than \
-             others: which one a fit ends in is decided by the start, the transform and the rounding of its \
-             steps."
+            "Unscented Matérn 3/2 does not converge within 5000 iterations, and starts that differ in the thirteenth \
+             digit end at bounds from 82 to 95 and accuracies from 96 to 100 %: ours is the best bound of five. \
+             Other choices of Z reach bounds of 114 to 150 and 95 to 98 %."
                 .into(),
         );
         all.push(
-            "Monte Carlo depends on the number of steps as much as on that of nodes: with ten nodes and Matérn 3/2, \
-             1000 steps of Adam score higher than 5000, with rbf lower."
+            "Monte Carlo is still far from its optimum when it stops and depends on the number of steps as much as on \
+             that of nodes: with Matérn 3/2 and ten nodes three runs of 1000 steps score 98 %, two of 2500 77 % and \
+             two of 5000 89 %; with rbf 90, 91 and 98 %. With 5000 steps, 32 nodes score 88.0 and 97.5 %, as in \
+             the papers."
                 .into(),
         );
     }

@@ -40,6 +40,8 @@ pub struct Part {
     pub notes: Vec<String>,
     /// How long it took.
     pub seconds: f64,
+    /// Whether somebody asked to stop before all rows were done.
+    pub interrupted: bool,
 }
 
 impl Part {

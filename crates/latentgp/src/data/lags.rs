@@ -59,6 +59,11 @@ impl Lags {
         self.series.iter().chain(self.exogenous.iter().flatten()).copied().max().unwrap_or(0)
     }
 
+    /// The shortest delay of an exogenous input: as many of the last values that are to come are not needed.
+    pub fn shortest_delay(&self) -> usize {
+        self.exogenous.iter().flatten().copied().min().unwrap_or(0)
+    }
+
     /// How many columns of a window come from the series: they are the first.
     pub fn own(&self) -> usize {
         self.series.iter().sum()
@@ -89,7 +94,8 @@ impl Lags {
 
     /// Errs unless the tables have the columns that the lags speak of, and finite numbers alone.
     ///
-    /// `future` is the number of rows that the exogenous inputs have in addition.
+    /// `future` is the number of rows that the exogenous inputs have in addition, of which the last may be left out
+    /// that no delay reaches.
     pub(crate) fn check(&self, series: &Mat, exogenous: Option<&Mat>, future: usize) -> Result<()> {
         if self.width() == 0 || self.series.is_empty() {
             let expected = "at least one series and one past value of it, or of an exogenous input";
@@ -108,12 +114,13 @@ impl Lags {
         if inputs.cols() != self.exogenous.len() {
             return Err(Error::shape("columns of the exogenous inputs", self.exogenous.len(), inputs.cols()));
         }
-        if inputs.rows() != series.rows() + future {
+        let most = series.rows() + future;
+        let least = series.rows() + future.saturating_sub(self.shortest_delay());
+        if !(least..=most).contains(&inputs.rows()) {
             let expected = match future {
                 0 => format!("{}, as many as the series has", series.rows()),
                 _ => format!(
-                    "{}: the {} of the series and {future} to forecast",
-                    series.rows() + future,
+                    "{least}: the {} of the series and those to come that the delays reach",
                     series.rows()
                 ),
             };

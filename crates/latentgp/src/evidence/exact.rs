@@ -10,6 +10,7 @@
 //!
 //! The last line is Rasmussen & Williams (2006), equations 5.10–5.12, for the noise-free function.
 
+use crate::blocks;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
@@ -78,9 +79,19 @@ pub fn exact_root(root: &Mat, outputs: usize, kxx: &Mat, noise: f64) -> Result<E
 impl Exact {
     /// The adjoints.
     pub fn bar(&self) -> ExactBar {
-        let mut kxx = self.l.inverse();
-        kxx.scale(-0.5 * self.outputs as f64);
-        linalg::gemm(0.5, &self.alpha, linalg::Op::N, &self.alpha, linalg::Op::T, &mut kxx);
+        let mut kxx = self.l.inverse_lower();
+        let n = kxx.rows();
+        blocks::each_part(n, n * (self.alpha.cols() + 1), [&mut kxx], |rows, [kxx]| {
+            let (own, before) =
+                (self.alpha.slice_rows(rows.start, rows.end), self.alpha.slice_rows(0, rows.end));
+            let products = linalg::mul_nt(&own, &before);
+            for (i, kxx) in kxx.chunks_exact_mut(n).enumerate() {
+                for (v, product) in kxx[..=rows.start + i].iter_mut().zip(products.row(i)) {
+                    *v = 0.5 * (product - self.outputs as f64 * *v);
+                }
+            }
+        });
+        linalg::mirror_lower(&mut kxx);
         ExactBar { noise: kxx.trace(), kxx }
     }
 

@@ -24,6 +24,7 @@ pub mod correlated;
 mod cubature;
 mod gauss_hermite;
 mod monte_carlo;
+mod nodes;
 mod parse;
 mod quasi_monte_carlo;
 pub mod rule;

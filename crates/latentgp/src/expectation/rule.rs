@@ -7,17 +7,18 @@
 //!            μ̄ += x̄_s               S̄ += x̄_s ∘ ξ_s / (2√S)
 //! ```
 //!
-//! Points and nodes go in tiles of some hundred rows; a tile's K is computed again on the way back, so
-//! that memory stays O(NM + M²) for any number of nodes.
+//! Points and nodes go in [`tiles`](super::nodes) of some hundred rows; a tile's K is computed again on the way back,
+//! so that memory stays O(NM + M²) for any number of nodes.
 
+use super::nodes::{Bars, Nodes, TILE};
 use super::{Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
-use crate::blocks::part_rows;
+use crate::blocks::{self, part_rows};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, KernelGrad};
-use crate::linalg::{self, Cholesky};
+use crate::kernel::Kernel;
+use crate::linalg::{self, Cholesky, Op};
 use crate::mat::Mat;
 use crate::param;
-use rayon::prelude::*;
+use std::ops::Range;
 
 /// A stream of nodes for one point: each call writes the next ξ.
 pub type Draws<'a> = Box<dyn FnMut(&mut [f64]) + Send + 'a>;
@@ -71,183 +72,112 @@ pub trait Rule: Clone + Send + Sync + 'static {
 /// The limit of nodes unless the caller sets another.
 pub const DEFAULT_MAX_NODES: usize = 100_000;
 
-/// Rows of a tile.
-const TILE: usize = 128;
-
-/// The part of the work that all tiles share.
+/// The nodes of all points, their weights, and what they meet.
 struct Plan<'a, R: Rule> {
-    rule: &'a R,
-    kernel: &'a dyn Kernel,
-    q: &'a Gaussians,
-    z: &'a Mat,
+    nodes: Nodes<'a, R>,
     weights: Vec<f64>,
-    shared: Option<Mat>,
     /// Where given, Ψ2 is whitened by this factor of Kzz.
     whiten: Option<&'a Cholesky>,
 }
 
-/// One tile: `rows` points times `count` nodes, node by node.
-struct Tile {
-    x: Mat,
-    xi: Mat,
-    weights: Vec<f64>,
-    rows: usize,
+/// The weight that all nodes have, where they have one.
+fn common(weights: &[f64]) -> Option<f64> {
+    weights.iter().all(|w| *w == weights[0]).then_some(weights[0])
+}
+
+/// Multiplies the rows of each node by its weight.
+fn weigh(k: &mut Mat, rows: usize, weights: &[f64]) {
+    let node = rows * k.cols();
+    for (node, w) in k.as_mut_slice().chunks_exact_mut(node).zip(weights) {
+        node.iter_mut().for_each(|v| *v *= w);
+    }
 }
 
 impl<'a, R: Rule> Plan<'a, R> {
     fn new(rule: &'a R, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Result<Self> {
         check_shapes(kernel, q, z)?;
         rule.check(kernel, q.dim())?;
-        let per_point = rule.draws(q.dim(), 0).is_some();
-        Ok(Plan {
-            rule,
-            kernel,
-            q,
-            z,
-            weights: rule.weights(q.dim()),
-            shared: (!per_point).then(|| rule.nodes(q.dim())),
-            whiten: None,
-        })
+        let weights = rule.weights(q.dim());
+        Ok(Plan { nodes: Nodes::new(rule, kernel, q, z, weights.len()), weights, whiten: None })
     }
 
-    /// Calls `visit` for every tile of the points `from..to`: the first point of the tile, and the tile.
-    fn tiles(&self, from: usize, to: usize, mut visit: impl FnMut(usize, &Tile)) {
-        let dim = self.q.dim();
-        let mut start = from;
-        while start < to {
-            let rows = (to - start).min(TILE);
-            let batch = (TILE / rows).max(1);
-            let mut streams: Vec<Draws<'_>> =
-                (start..start + rows).filter_map(|n| self.rule.draws(dim, n)).collect();
-            let mut s = 0;
-            while s < self.weights.len() {
-                let count = batch.min(self.weights.len() - s);
-                let mut tile = Tile {
-                    x: Mat::zeros(count * rows, dim),
-                    xi: Mat::zeros(count * rows, dim),
-                    weights: Vec::with_capacity(count * rows),
-                    rows,
-                };
-                for k in 0..count {
-                    for b in 0..rows {
-                        let at = k * rows + b;
-                        match &self.shared {
-                            Some(nodes) => tile.xi.row_mut(at).copy_from_slice(nodes.row(s + k)),
-                            None => streams[b](tile.xi.row_mut(at)),
-                        }
-                        let (mean, var) = (self.q.mean.row(start + b), self.q.var.row(start + b));
-                        for d in 0..dim {
-                            tile.x[(at, d)] = mean[d] + var[d].sqrt() * tile.xi[(at, d)];
-                        }
-                        tile.weights.push(self.weights[s + k]);
-                    }
-                }
-                visit(start, &tile);
-                s += count;
-            }
-            start += rows;
-        }
+    /// Operations a point, roughly.
+    fn cost(&self) -> usize {
+        let m = self.nodes.z.rows();
+        self.weights.len().saturating_mul(m * (16 + m / 4))
     }
 
-    /// K of a tile and w ∘ K.
-    fn kernel_of(&self, tile: &Tile) -> (Mat, Mat) {
-        let mut k = Mat::zeros(tile.x.rows(), self.z.rows());
-        self.kernel.cross(&tile.x, self.z, &mut k);
-        let mut weighted = k.clone();
-        for (i, w) in tile.weights.iter().enumerate() {
-            weighted.row_mut(i).iter_mut().for_each(|v| *v *= w);
-        }
-        (k, weighted)
-    }
-
-    /// Adds the lower triangle of Σ w k kᵀ, or of Σ w L⁻¹k (L⁻¹k)ᵀ.
-    fn add_square(&self, mut k: Mat, mut weighted: Mat, weights: &[f64], psi2: &mut Mat) {
-        if let Some(l) = self.whiten {
-            l.solve_rows(&mut k);
-            for (i, w) in weights.iter().enumerate() {
-                weighted.row_mut(i).iter_mut().zip(k.row(i)).for_each(|(a, b)| *a = w * b);
-            }
-        }
-        linalg::add_atb_lower(&k, &weighted, psi2);
-    }
-
-    /// Ψ0 and the lower triangle of Ψ2 of the points `from..to`; adds their rows of Ψ1.
-    fn forward(&self, from: usize, to: usize, psi1: &mut [f64]) -> (f64, Mat) {
-        let m = self.z.rows();
+    /// Ψ0 and the lower triangle of Ψ2 of some points; adds their rows of Ψ1.
+    fn forward(&self, points: Range<usize>, psi1: &mut [f64]) -> (f64, Mat) {
+        let (m, from) = (self.nodes.z.rows(), points.start);
         let (mut psi0, mut psi2) = (0.0, Mat::zeros(m, m));
-        let mut diag = Vec::new();
-        self.tiles(from, to, |start, tile| {
-            let (k, weighted) = self.kernel_of(tile);
-            for i in 0..k.rows() {
-                let n = start - from + i % tile.rows;
-                let row = &mut psi1[n * m..(n + 1) * m];
-                row.iter_mut().zip(weighted.row(i)).for_each(|(a, b)| *a += b);
+        let mut k = Mat::default();
+        self.nodes.each_tile(points, |tile| {
+            let (rows, weights) = (tile.points.len(), &self.weights[tile.nodes.clone()]);
+            self.nodes.cross(tile, &mut k);
+            psi0 += self.nodes.diag(tile, weights);
+            for (k, w) in k.as_slice().chunks_exact(rows * m).zip(weights) {
+                let psi1 = &mut psi1[(tile.points.start - from) * m..(tile.points.end - from) * m];
+                psi1.iter_mut().zip(k).for_each(|(a, b)| *a += w * b);
             }
-            self.add_square(k, weighted, &tile.weights, &mut psi2);
-            diag.resize(tile.x.rows(), 0.0);
-            self.kernel.diag(&tile.x, &mut diag);
-            psi0 += diag.iter().zip(&tile.weights).map(|(d, w)| d * w).sum::<f64>();
+            if let Some(l) = self.whiten {
+                l.solve_rows(&mut k);
+            }
+            match common(weights) {
+                Some(w) => linalg::add_ata(w, &k, &mut psi2),
+                None => {
+                    let mut weighted = k.clone();
+                    weigh(&mut weighted, rows, weights);
+                    linalg::add_atb_lower(&k, &weighted, &mut psi2);
+                }
+            }
         });
         (psi0, psi2)
     }
 
-    /// θ̄ and Z̄ of the points `from..to`; adds their rows of μ̄ and S̄.
+    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄. `doubled` is Ψ̄2 + Ψ̄2ᵀ.
     fn backward(
         &self,
-        from: usize,
-        to: usize,
+        points: Range<usize>,
         bar: &Psi,
         doubled: &Mat,
-        mean_bar: &mut [f64],
-        var_bar: &mut [f64],
+        mean: &mut [f64],
+        var: &mut [f64],
     ) -> (Vec<f64>, Mat) {
-        let (m, dim) = (self.z.rows(), self.q.dim());
-        let mut theta = vec![0.0; param::count(self.kernel)];
+        let (m, dim, from) = (self.nodes.z.rows(), self.nodes.q.dim(), points.start);
+        let mut theta = vec![0.0; param::count(self.nodes.kernel)];
         let mut z_bar = Mat::zeros(m, dim);
-        self.tiles(from, to, |start, tile| {
-            let (_, weighted) = self.kernel_of(tile);
-            let mut k_bar = linalg::mul(&weighted, doubled);
-            for (i, &w) in tile.weights.iter().enumerate() {
-                let psi1_bar = bar.psi1.row(start + i % tile.rows);
-                k_bar.row_mut(i).iter_mut().zip(psi1_bar).for_each(|(a, b)| *a += w * b);
+        let (mut k, mut k_bar) = (Mat::default(), Mat::default());
+        self.nodes.each_tile(points, |tile| {
+            let (rows, weights) = (tile.points.len(), &self.weights[tile.nodes.clone()]);
+            self.nodes.cross(tile, &mut k);
+            k_bar.resize(k.rows(), m);
+            let psi1_bar = &bar.psi1.as_slice()[tile.points.start * m..tile.points.end * m];
+            for (k_bar, w) in k_bar.as_mut_slice().chunks_exact_mut(rows * m).zip(weights) {
+                k_bar.iter_mut().zip(psi1_bar).for_each(|(a, b)| *a = w * b);
             }
-            let mut x_bar = Mat::zeros(tile.x.rows(), dim);
-            let grad = KernelGrad { theta: &mut theta, x: Some(&mut x_bar), z: Some(&mut z_bar) };
-            self.kernel.cross_adjoint(&tile.x, self.z, &k_bar, grad);
-            let diag_bar: Vec<f64> = tile.weights.iter().map(|w| w * bar.psi0).collect();
-            let grad = KernelGrad { theta: &mut theta, x: Some(&mut x_bar), z: None };
-            self.kernel.diag_adjoint(&tile.x, &diag_bar, grad);
-            for i in 0..x_bar.rows() {
-                let n = start + i % tile.rows;
-                let at = (n - from) * dim;
-                for d in 0..dim {
-                    mean_bar[at + d] += x_bar[(i, d)];
-                    let std = self.q.var[(n, d)].sqrt();
-                    if std > 0.0 {
-                        var_bar[at + d] += x_bar[(i, d)] * tile.xi[(i, d)] / (2.0 * std);
-                    }
-                }
-            }
+            let alpha = common(weights).unwrap_or_else(|| {
+                weigh(&mut k, rows, weights);
+                1.0
+            });
+            linalg::gemm(alpha, &k, Op::N, doubled, Op::N, &mut k_bar);
+            let own = (tile.points.start - from) * dim..(tile.points.end - from) * dim;
+            let (mean, var) = (&mut mean[own.clone()], &mut var[own]);
+            let mut bars = Bars { theta: &mut theta, z: &mut z_bar, mean, var };
+            self.nodes.pull(tile, &k_bar, &mut bars);
+            self.nodes.pull_diag(tile, weights, bar.psi0, &mut bars);
         });
         (theta, z_bar)
     }
-}
 
-impl<R: Rule> Plan<'_, R> {
     fn psi(&self) -> Psi {
-        let (n, m) = (self.q.n(), self.z.rows());
+        let (n, m) = (self.nodes.q.n(), self.nodes.z.rows());
         let mut psi = Psi::zeros(n, m);
         if n == 0 || m == 0 {
             return psi;
         }
-        let rows = part_rows(n);
-        let parts: Vec<(f64, Mat)> = psi
-            .psi1
-            .as_mut_slice()
-            .par_chunks_mut(rows * m)
-            .enumerate()
-            .map(|(i, psi1)| self.forward(i * rows, (i * rows + rows).min(n), psi1))
-            .collect();
+        let parts =
+            blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| self.forward(points, psi1));
         for (psi0, psi2) in &parts {
             psi.psi0 += psi0;
             psi.psi2.add_scaled(1.0, psi2);
@@ -275,23 +205,15 @@ impl<R: Rule> Expectation for R {
         grad: PsiGrad<'_>,
     ) -> Result<()> {
         let plan = Plan::new(self, kernel, q, z)?;
-        let (n, m, dim) = (q.n(), z.rows(), q.dim());
-        if n == 0 || m == 0 || dim == 0 {
+        if q.n() == 0 || z.rows() == 0 || q.dim() == 0 {
             return Ok(());
         }
         let mut doubled = bar.psi2.t();
         doubled.add_scaled(1.0, &bar.psi2);
-        let rows = part_rows(n);
-        let parts: Vec<(Vec<f64>, Mat)> = grad
-            .mean
-            .as_mut_slice()
-            .par_chunks_mut(rows * dim)
-            .zip(grad.var.as_mut_slice().par_chunks_mut(rows * dim))
-            .enumerate()
-            .map(|(i, (mean, var))| {
-                plan.backward(i * rows, (i * rows + rows).min(n), bar, &doubled, mean, var)
-            })
-            .collect();
+        let parts =
+            blocks::each_part(q.n(), 2 * plan.cost(), [grad.mean, grad.var], |points, [mean, var]| {
+                plan.backward(points, bar, &doubled, mean, var)
+            });
         for (theta, z_bar) in &parts {
             grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);
             grad.z.add_scaled(1.0, z_bar);

@@ -30,11 +30,11 @@ mod product;
 mod select;
 mod settings;
 mod spectral_mixture;
+mod star;
 mod stationary;
 mod sum;
 mod syntax;
 mod white;
-mod wide;
 
 pub use arc_sine::ArcSine;
 pub use auto::{Auto, Formula};
@@ -52,6 +52,7 @@ pub use polynomial::Polynomial;
 pub use product::Product;
 pub use select::Select;
 pub use spectral_mixture::SpectralMixture;
+pub use star::{Arm, Star, StarBlocks, StarGrad, StarKernel};
 pub use stationary::{Matern12, Matern32, Matern52, RationalQuadratic, Rbf, Shape, Stationary, shape};
 pub use sum::Sum;
 pub use white::White;
@@ -194,6 +195,11 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
         false
     }
 
+    /// The kernel as one that is cheap at [`Star`]s; `None` where it is not.
+    fn star(&self) -> Option<&dyn StarKernel> {
+        None
+    }
+
     /// The kernel as a sum of products for which Ψ is known exactly; `None` where it is not.
     fn closed_form(&self) -> Option<ClosedForm> {
         None
@@ -297,6 +303,10 @@ impl Kernel for Box<dyn Kernel> {
     }
     fn constant_diag(&self) -> bool {
         (**self).constant_diag()
+    }
+
+    fn star(&self) -> Option<&dyn StarKernel> {
+        (**self).star()
     }
     fn closed_form(&self) -> Option<ClosedForm> {
         (**self).closed_form()

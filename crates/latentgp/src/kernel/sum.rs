@@ -1,6 +1,6 @@
 //! k = Σ_i k_i.
 
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Structure};
+use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Star, StarBlocks, StarGrad, StarKernel, Structure};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized};
 
@@ -149,6 +149,10 @@ impl Kernel for Sum {
         }
     }
 
+    fn star(&self) -> Option<&dyn StarKernel> {
+        self.parts.iter().all(|k| k.star().is_some()).then_some(self)
+    }
+
     fn closed_form(&self) -> Option<ClosedForm> {
         let at = offsets(&self.parts);
         let mut all = ClosedForm::default();
@@ -167,6 +171,40 @@ impl Kernel for Sum {
 
     fn relevance(&self) -> Option<Vec<f64>> {
         relevance(&self.parts)
+    }
+}
+
+impl StarKernel for Sum {
+    fn at<'a>(&'a self, z: &'a Mat) -> Box<dyn StarBlocks + 'a> {
+        let parts = self.parts.iter().filter_map(|k| k.star()).map(|k| k.at(z)).collect();
+        Box::new(SumAtStars { parts, offsets: offsets(&self.parts), one: Mat::default() })
+    }
+}
+
+struct SumAtStars<'a> {
+    parts: Vec<Box<dyn StarBlocks + 'a>>,
+    offsets: Vec<usize>,
+    one: Mat,
+}
+
+impl StarBlocks for SumAtStars<'_> {
+    fn cross(&mut self, at: &Star<'_>, out: &mut Mat) {
+        self.one.resize(out.rows(), out.cols());
+        for (i, k) in self.parts.iter_mut().enumerate() {
+            if i == 0 {
+                k.cross(at, out);
+            } else {
+                k.cross(at, &mut self.one);
+                out.add_scaled(1.0, &self.one);
+            }
+        }
+    }
+
+    fn cross_adjoint(&mut self, at: &Star<'_>, bar: &Mat, grad: StarGrad<'_>) {
+        for (i, k) in self.parts.iter_mut().enumerate() {
+            let theta = &mut grad.theta[self.offsets[i]..self.offsets[i + 1]];
+            k.cross_adjoint(at, bar, StarGrad { theta, z: grad.z, mean: grad.mean, var: grad.var });
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Pairs with monomials: the same expectations, times moments of the tilted Gaussian, in a plain loop.
 
-use super::{Pair, Slopes};
+use super::gauss_adjoint::Bars;
+use super::pair::{Pair, Slopes};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use std::ops::Range;
@@ -48,6 +49,7 @@ impl Dimension {
     }
 }
 
+/// Calls `visit(n, values)` for each point.
 pub(super) fn each(
     pair: &Pair<'_>,
     q: &Gaussians,
@@ -73,15 +75,21 @@ pub(super) fn each(
     }
 }
 
-/// Backward, as in [`super::gauss::pull`]; returns the values of every point, for the monomials of z.
+/// The values of a pair, summed over points.
+pub(super) fn sum(pair: &Pair<'_>, q: &Gaussians, z: &Mat, points: Range<usize>) -> Vec<f64> {
+    let mut sum = vec![0.0; pair.rows * pair.cols];
+    each(pair, q, z, points, &mut |_, values| sum.iter_mut().zip(values).for_each(|(a, b)| *a += b));
+    sum
+}
+
+/// Backward, as in [`super::gauss_adjoint`]; returns the values of every point, for the monomials of z.
 pub(super) fn pull(
     pair: &Pair<'_>,
     q: &Gaussians,
     z: &Mat,
     points: Range<usize>,
     weigh: &dyn Fn(usize, &mut [f64]),
-    mean_bar: &mut [f64],
-    var_bar: &mut [f64],
+    bars: Bars<'_>,
     slopes: &mut Slopes,
 ) -> Vec<f64> {
     let (dims, dim) = (dimensions(pair, q.dim()), q.dim());
@@ -119,8 +127,8 @@ pub(super) fn pull(
                         moment_bar,
                     );
                     let q = dimension.q;
-                    mean_bar[k * dim + q] += bar.mean;
-                    var_bar[k * dim + q] += bar.var;
+                    bars.mean[k * dim + q] += bar.mean;
+                    bars.var[k * dim + q] += bar.var;
                     slopes.t_precision[q] += bar.a;
                     slopes.u_precision[q] += bar.b;
                     slopes.t_z[q * pair.rows + i] += bar.z;

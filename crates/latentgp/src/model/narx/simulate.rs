@@ -16,13 +16,18 @@ use super::window::Window;
 use super::{Draws, Forecast, Narx, Process, trajectories};
 use crate::error::{Error, Result};
 use crate::expectation::correlated::{Basis, Correlated, Moments, certain, is_closed, moments, resolve};
-use crate::expectation::{self, Analytic, Auto, Expectation, Gaussians};
+use crate::expectation::{self, Analytic, Auto, Expectation, Gaussians, Unscented};
 use crate::linalg;
 use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::model::{BayesianGplvm, Jitter, Model};
 use crate::posterior::Posterior;
 use std::sync::Arc;
+
+/// `auto` takes the closed form where rounding moves variances by less than this part of σ², else sigma points.
+const AUTO_ROUNDING: f64 = 1e-4;
+/// Where rounding may move variances by more than this part of σ², the closed form is refused.
+const MOST_ROUNDING: f64 = 1.0;
 
 /// How uncertainty travels from a step to the next.
 #[derive(Clone, Debug)]
@@ -148,6 +153,43 @@ impl Stepper {
         Ok(Stepper { basis: Arc::new(basis), v, c, noise: posterior.noise })
     }
 
+    /// What rounding may do to a variance by the closed form, in parts of σ²: ε(k²|α|² + k cond K)/σ².
+    ///
+    /// Nodes whiten k(Z, x) before they square it and lose nothing; the closed form has Ψ2 itself, to a relative
+    /// ε, and αᵀΨ2α and tr K⁻¹Ψ2 enlarge that where the kernel's variance is far above the noise.
+    fn rounding(&self) -> f64 {
+        let Basis { kernel, z, l } = &*self.basis;
+        let mut diag = vec![0.0; z.rows()];
+        kernel.diag(z, &mut diag);
+        let k = diag.into_iter().fold(0.0, f64::max);
+        let mut alpha = self.v.clone();
+        l.solve_lt(&mut alpha);
+        let squares = |d: usize| alpha.col(d).iter().map(|a| a * a).sum::<f64>();
+        let alpha2 = (0..alpha.cols()).map(squares).fold(0.0, f64::max);
+        f64::EPSILON * k * (k * alpha2 + l.condition()) / self.noise
+    }
+
+    /// The rule that takes the steps: `auto` as what it comes to, Monte Carlo with fresh nodes.
+    ///
+    /// Errs where the closed form was asked for and rounding would spoil it.
+    fn rule(&self, by: &dyn Expectation) -> Result<Box<dyn Expectation>> {
+        if !is_closed(resolve(by, &*self.basis.kernel)) {
+            return stepping(resolve(by, &*self.basis.kernel));
+        }
+        let lost = self.rounding();
+        if is_closed(by) && lost > MOST_ROUNDING {
+            let found = format!(
+                "a kernel so far above the noise that rounding may reach {lost:.0e} of the noise variance"
+            );
+            return Err(Error::invalid(
+                "steps by `analytic`",
+                "rounding below the noise; try `unscented`",
+                found,
+            ));
+        }
+        Ok(if is_closed(by) || lost < AUTO_ROUNDING { Box::new(Analytic) } else { Box::new(Unscented) })
+    }
+
     fn predict(&self, of: &Moments) -> Predicted {
         let mean = linalg::mul(&of.psi1, &self.v);
         let explained = self.c.as_ref().map_or_else(|| of.psi2.trace(), |c| c.dot(&of.psi2));
@@ -162,7 +204,7 @@ impl Stepper {
     }
 }
 
-/// The rule that takes the steps: Monte Carlo with fresh nodes, by seed and step, anything else as it is.
+/// Monte Carlo with fresh nodes, by seed and step; anything else as it is.
 fn stepping(by: &dyn Expectation) -> Result<Box<dyn Expectation>> {
     let text = by.expression();
     let fixed = text.strip_suffix(')').filter(|t| t.starts_with("monte_carlo(") && !by.is_stochastic());
@@ -228,17 +270,30 @@ impl Narx {
             Propagation::Certain => run.moments(&Stepper::new(self.posterior()?)?, window, None, false)?,
             Propagation::Independent(by) => {
                 let stepper = Stepper::new(self.posterior_for(how, &**by)?)?;
-                run.moments(&stepper, window, Some(stepping(&**by)?), false)?
+                run.moments(&stepper, window, Some(stepper.rule(&**by)?), false)?
             }
             Propagation::Correlated(by) => {
                 let stepper = Stepper::new(self.posterior_for(how, &**by)?)?;
-                run.moments(&stepper, window, Some(stepping(&**by)?), true)?
+                run.moments(&stepper, window, Some(stepper.rule(&**by)?), true)?
             }
             Propagation::Trajectories { count, seed, draws } => {
                 trajectories::run(&Stepper::new(self.posterior()?)?, &window, &run, *count, *seed, *draws)?
             }
         };
         scaled.in_units(&self.scaling)
+    }
+
+    /// The rule by which a simulation takes its steps, `None` where it takes no expectations: `auto` is the closed
+    /// form where there is one and rounding leaves it its digits, and the unscented rule elsewhere.
+    ///
+    /// Errs as [`simulate`](Self::simulate) does.
+    pub fn rule(&self, how: &Simulation) -> Result<Option<Box<dyn Expectation>>> {
+        match &how.propagation {
+            Propagation::Independent(by) | Propagation::Correlated(by) => {
+                Stepper::new(self.posterior_for(how, &**by)?)?.rule(&**by).map(Some)
+            }
+            Propagation::Certain | Propagation::Trajectories { .. } => Ok(None),
+        }
     }
 
     /// The exogenous columns of the windows to come, scaled, steps×(Q − own).

@@ -9,8 +9,9 @@
 //! Points are shifted by the mean of Z first: differences then lose no more digits than the spread of the points
 //! costs them.
 
-use super::KernelGrad;
-use super::stationary::{Shape, Stationary, distances, pack};
+use super::block::{distances, pack};
+use super::{Shape, Stationary};
+use crate::kernel::KernelGrad;
 use crate::linalg;
 use crate::mat::Mat;
 use crate::vmath::{Vectorized, vectorize};
@@ -86,14 +87,8 @@ pub(super) fn cross_adjoint<S: Shape>(
             row.for_each(|((a, b), i)| *a += 2.0 * i * i * b);
         }
     }
-    let lengthscales = kernel.lengthscale.len();
-    grad.theta[0] += variance_bar;
-    for (q, (l, i)) in l_bar.iter().zip(&inverse).enumerate() {
-        grad.theta[1 + super::place(lengthscales, q)] -= 2.0 * i * i * i * l;
-    }
-    if S::HAS_ALPHA {
-        grad.theta[1 + lengthscales] += alpha_bar;
-    }
+    l_bar.iter_mut().zip(&inverse).for_each(|(l, i)| *l *= -2.0 * i * i * i);
+    kernel.add_theta(grad.theta, variance_bar, &l_bar, alpha_bar);
 }
 
 /// Both less the mean of z.

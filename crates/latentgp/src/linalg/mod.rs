@@ -1,14 +1,18 @@
 //! Dense linear algebra: the only door to the backend.
 //!
-//! Everything here runs on the calling thread; parallelism is over blocks of rows, outside.
+//! Products run on the calling thread; parallelism is over blocks of rows, outside. Large factors are an exception: see
+//! [`Cholesky`].
+
+mod blocked;
+mod cholesky;
+
+pub use cholesky::Cholesky;
 
 use crate::error::{Error, Result};
 use crate::mat::Mat;
-use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
-use faer::linalg::{cholesky::llt, matmul::matmul, triangular_inverse, triangular_solve};
 use faer::{Accum, MatMut, MatRef, Par, Side};
-use std::sync::Arc;
 
 /// Clears the upper halves of the vector registers, which the backend may leave dirty: scalar code that
 /// follows would run many times slower.
@@ -133,149 +137,6 @@ pub fn eigh(a: &Mat) -> Result<(Vec<f64>, Mat)> {
     let values = (0..a.rows()).map(|i| found.S()[i]).collect();
     let vectors = Mat::from_fn(a.rows(), a.rows(), |i, j| found.U()[(i, j)]);
     Ok((values, vectors))
-}
-
-/// A = L Lᵀ with L lower triangular; clones share L.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cholesky {
-    l: Arc<Mat>,
-    jitter: f64,
-}
-
-impl Cholesky {
-    /// Factors a symmetric matrix, whose lower triangle is read; errs when it is not positive definite.
-    pub fn new(a: &Mat, what: &str) -> Result<Self> {
-        Self::try_with(a, 0.0)
-            .ok_or_else(|| Error::NotPositiveDefinite { what: what.to_string(), jitter: 0.0 })
-    }
-
-    /// Factors A + jitter·I, with no jitter first, then 1e-10 of the mean diagonal and ten times as much
-    /// each time, up to 1e-4 of it. [`jitter`](Self::jitter) tells what was added.
-    pub fn with_jitter(a: &Mat, what: &str) -> Result<Self> {
-        if let Some(done) = Self::try_with(a, 0.0) {
-            return Ok(done);
-        }
-        let diagonal = a.trace() / a.rows() as f64;
-        if !diagonal.is_finite() {
-            return Err(Error::not_finite(what));
-        }
-        let ladder = (-10..=-4).map(|e| diagonal.abs().max(f64::MIN_POSITIVE) * 10f64.powi(e));
-        let mut last = 0.0;
-        for jitter in ladder {
-            if let Some(done) = Self::try_with(a, jitter) {
-                return Ok(done);
-            }
-            last = jitter;
-        }
-        Err(Error::NotPositiveDefinite { what: what.to_string(), jitter: last })
-    }
-
-    fn try_with(a: &Mat, jitter: f64) -> Option<Self> {
-        let n = a.rows();
-        let mut l = a.clone();
-        for i in 0..n {
-            l[(i, i)] += jitter;
-            l.row_mut(i)[i + 1..].fill(0.0);
-        }
-        let scratch = llt::factor::cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default());
-        let mut buffer = MemBuffer::new(scratch);
-        let stack = MemStack::new(&mut buffer);
-        let done = llt::factor::cholesky_in_place(
-            view_mut(&mut l),
-            Default::default(),
-            Par::Seq,
-            stack,
-            Default::default(),
-        );
-        clear_registers();
-        done.ok()?;
-        (0..n).all(|i| l[(i, i)].is_finite() && l[(i, i)] > 0.0).then(|| Cholesky { l: Arc::new(l), jitter })
-    }
-
-    /// What was added to the diagonal.
-    pub fn jitter(&self) -> f64 {
-        self.jitter
-    }
-
-    /// L; above the diagonal are zeros.
-    pub fn l(&self) -> &Mat {
-        &self.l
-    }
-
-    /// log |A|.
-    pub fn log_det(&self) -> f64 {
-        2.0 * (0..self.l.rows()).map(|i| self.l[(i, i)].ln()).sum::<f64>()
-    }
-
-    /// b ← L⁻¹ b.
-    pub fn solve_l(&self, b: &mut Mat) {
-        triangular_solve::solve_lower_triangular_in_place(view(&self.l), view_mut(b), Par::Seq);
-        clear_registers();
-    }
-
-    /// k ← k L⁻ᵀ: L⁻¹ applied to every row.
-    pub fn solve_rows(&self, k: &mut Mat) {
-        let rows = view_mut(k).transpose_mut();
-        triangular_solve::solve_lower_triangular_in_place(view(&self.l), rows, Par::Seq);
-        clear_registers();
-    }
-
-    /// An estimate of the condition number of A: (max L_ii / min L_ii)².
-    pub fn condition(&self) -> f64 {
-        let diagonal = (0..self.l.rows()).map(|i| self.l[(i, i)]);
-        let (lo, hi) = diagonal.fold((f64::INFINITY, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
-        (hi / lo).powi(2)
-    }
-
-    /// b ← L⁻ᵀ b.
-    pub fn solve_lt(&self, b: &mut Mat) {
-        triangular_solve::solve_upper_triangular_in_place(view(&self.l).transpose(), view_mut(b), Par::Seq);
-        clear_registers();
-    }
-
-    /// A⁻¹ b.
-    pub fn solve(&self, b: &Mat) -> Mat {
-        let mut x = b.clone();
-        self.solve_l(&mut x);
-        self.solve_lt(&mut x);
-        x
-    }
-
-    /// L⁻¹.
-    pub fn inverse_l(&self) -> Mat {
-        let mut out = Mat::zeros(self.l.rows(), self.l.rows());
-        triangular_inverse::invert_lower_triangular(view_mut(&mut out), view(&self.l), Par::Seq);
-        clear_registers();
-        out
-    }
-
-    /// A⁻¹, both triangles.
-    pub fn inverse(&self) -> Mat {
-        let mut out = Mat::zeros(self.l.rows(), self.l.rows());
-        add_ata(1.0, &self.inverse_l(), &mut out);
-        mirror_lower(&mut out);
-        out
-    }
-
-    /// L⁻¹ S L⁻ᵀ of a symmetric S.
-    pub fn whiten(&self, s: &Mat) -> Mat {
-        let mut half = s.clone();
-        self.solve_l(&mut half);
-        let mut out = half.t();
-        self.solve_l(&mut out);
-        symmetrize(&mut out);
-        out
-    }
-
-    /// L⁻ᵀ S L⁻¹ of a symmetric S.
-    pub fn unwhiten(&self, s: &Mat) -> Mat {
-        let mut half = s.clone();
-        self.solve_lt(&mut half);
-        let mut out = half.t();
-        self.solve_lt(&mut out);
-        symmetrize(&mut out);
-        out
-    }
 }
 
 #[cfg(test)]

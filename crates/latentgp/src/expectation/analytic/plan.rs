@@ -1,0 +1,278 @@
+//! Ψ of some points and its adjoint: sums over terms and pairs of terms.
+
+use super::gauss_adjoint::Bars;
+use super::pair::{Factor, Pair, Slopes};
+use super::{gauss, gauss_adjoint, moments};
+use crate::error::{Error, Result};
+use crate::expectation::{Gaussians, Psi, check_shapes};
+use crate::kernel::Kernel;
+use crate::mat::Mat;
+use crate::param;
+use std::ops::Range;
+
+/// What the backward pass of some points gathers.
+pub(super) struct Gathered {
+    pub theta: Vec<f64>,
+    pub z: Mat,
+}
+
+/// Ψ̄0 and where the gradient of one point's E[k(x, x)] is added.
+pub(super) struct Psi0Bar<'g> {
+    bar: f64,
+    theta_bar: &'g mut [f64],
+    mean_bar: &'g mut [f64],
+    var_bar: &'g mut [f64],
+}
+
+/// A kernel's terms, with inputs and inducing inputs.
+pub(super) struct Plan<'a> {
+    q: &'a Gaussians,
+    z: &'a Mat,
+    theta: Vec<f64>,
+    factors: Vec<Factor>,
+    pub unit: Factor,
+}
+
+impl<'a> Plan<'a> {
+    pub fn new(kernel: &dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Result<Self> {
+        check_shapes(kernel, q, z)?;
+        let form = kernel.closed_form().ok_or_else(|| Error::NoClosedForm { kernel: kernel.expression() })?;
+        let theta = param::values(kernel);
+        let factors = form.terms.into_iter().map(|t| Factor::new(t, &theta, q.dim())).collect();
+        Ok(Plan { q, z, theta, factors, unit: Factor::unit(q.dim()) })
+    }
+
+    pub fn correlated(&self) -> impl Iterator<Item = &Factor> {
+        self.factors.iter().filter(|f| !f.term.white)
+    }
+
+    fn pairs(&self) -> Vec<Pair<'_>> {
+        let all: Vec<&Factor> = self.correlated().collect();
+        let mut pairs = Vec::new();
+        for (i, t) in all.iter().enumerate() {
+            for (j, u) in all.iter().enumerate().take(i + 1) {
+                pairs.push(Pair::new(t, u, self.z.rows(), i == j));
+            }
+        }
+        pairs
+    }
+
+    /// Pairs of each term with 1: their expectations are the terms of Ψ1.
+    fn singles(&self) -> Vec<Pair<'_>> {
+        self.correlated().map(|u| Pair::new(&self.unit, u, self.z.rows(), false)).collect()
+    }
+
+    /// E[k(x, x)] of point n; with `bar`, adds its gradient.
+    pub fn psi0(&self, n: usize, bar: Option<Psi0Bar<'_>>) -> f64 {
+        let (mean, var) = (self.q.mean.row(n), self.q.var.row(n));
+        let second = |q: usize| mean[q] * mean[q] + var[q];
+        let product = |f: &Factor, but: Option<usize>| -> f64 {
+            f.term.powers.iter().filter(|q| Some(**q) != but).map(|&q| second(q)).product()
+        };
+        if let Some(Psi0Bar { bar, theta_bar, mean_bar, var_bar }) = bar {
+            for f in &self.factors {
+                let total = bar * f.scale * product(f, None);
+                f.term.scale.iter().for_each(|&i| theta_bar[i] += total / self.theta[i]);
+                for &q in &f.term.powers {
+                    let slope = bar * f.scale * product(f, Some(q));
+                    mean_bar[q] += 2.0 * mean[q] * slope;
+                    var_bar[q] += slope;
+                }
+            }
+        }
+        self.factors.iter().map(|f| f.scale * product(f, None)).sum()
+    }
+
+    /// Ψ0 and the lower triangle of Ψ2 of some points; adds their rows of Ψ1.
+    pub fn forward(&self, points: Range<usize>, psi1: &mut [f64]) -> (f64, Mat) {
+        let (m, from) = (self.z.rows(), points.start);
+        let (singles, pairs) = (self.singles(), self.pairs());
+        let psi0 = points.clone().map(|n| self.psi0(n, None)).sum();
+        for single in &singles {
+            let plain = single.is_pure() && single.cols == m;
+            let mut visit = |n: usize, values: &[f64]| {
+                let row = &mut psi1[(n - from) * m..(n - from + 1) * m];
+                if plain {
+                    row.iter_mut().zip(values).for_each(|(out, v)| *out += single.scale() * v);
+                    return;
+                }
+                for (j, out) in row.iter_mut().enumerate() {
+                    let value = values[j.min(single.cols - 1)];
+                    *out += single.scale() * value * single.u.monomial(self.z.row(j), None);
+                }
+            };
+            match single.is_pure() {
+                true => gauss::each_row(single, self.q, self.z, points.clone(), &mut visit),
+                false => moments::each(single, self.q, self.z, points.clone(), &mut visit),
+            }
+        }
+        let mut psi2 = Mat::zeros(m, m);
+        for pair in &pairs {
+            let sum = match pair.is_pure() {
+                true => gauss::sum(pair, self.q, self.z, points.clone()),
+                false => moments::sum(pair, self.q, self.z, points.clone()),
+            };
+            self.spread(pair, &sum, &mut psi2);
+        }
+        (psi0, psi2)
+    }
+
+    /// Adds a pair's C + Cᵀ (C alone where the terms are the same) to the lower triangle of Ψ2.
+    fn spread(&self, pair: &Pair<'_>, sum: &[f64], psi2: &mut Mat) {
+        let m = self.z.rows();
+        let left: Vec<f64> = (0..m).map(|j| pair.t.monomial(self.z.row(j), None)).collect();
+        let right: Vec<f64> = (0..m).map(|j| pair.u.monomial(self.z.row(j), None)).collect();
+        let at = |i: usize, j: usize| {
+            pair.scale() * sum[i.min(pair.rows - 1) * pair.cols + j.min(pair.cols - 1)] * left[i] * right[j]
+        };
+        for i in 0..m {
+            for j in 0..=i {
+                psi2[(i, j)] += if pair.same { at(i, j) } else { at(i, j) + at(j, i) };
+            }
+        }
+    }
+
+    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄.
+    pub fn backward(
+        &self,
+        points: Range<usize>,
+        bar: &Psi,
+        mean_bar: &mut [f64],
+        var_bar: &mut [f64],
+    ) -> Gathered {
+        let (m, dim, from) = (self.z.rows(), self.q.dim(), points.start);
+        let mut got = Gathered { theta: vec![0.0; self.theta.len()], z: Mat::zeros(m, dim) };
+        for n in points.clone() {
+            let at = (n - from) * dim..(n - from + 1) * dim;
+            let places = Psi0Bar {
+                bar: bar.psi0,
+                theta_bar: &mut got.theta,
+                mean_bar: &mut mean_bar[at.clone()],
+                var_bar: &mut var_bar[at],
+            };
+            self.psi0(n, Some(places));
+        }
+        for single in &self.singles() {
+            let plain = single.is_pure() && single.cols == m;
+            let weigh = |n: usize, out: &mut [f64]| {
+                if plain {
+                    out.iter_mut().zip(bar.psi1.row(n)).for_each(|(out, bar)| *out = single.scale() * bar);
+                    return;
+                }
+                out.fill(0.0);
+                for j in 0..m {
+                    let monomial = single.u.monomial(self.z.row(j), None);
+                    out[j.min(single.cols - 1)] += single.scale() * bar.psi1[(n, j)] * monomial;
+                }
+            };
+            let bars = Bars { mean: mean_bar, var: var_bar };
+            let values = self.pull(single, points.clone(), Weights::Each(&weigh), bars, &mut got);
+            // Monomials of z: values[n] against Ψ̄1.
+            for &q in &single.u.term.powers {
+                for j in 0..m {
+                    let others = single.u.monomial(self.z.row(j), Some(q)) * single.scale();
+                    let column = j.min(single.cols - 1);
+                    let weighed = |n: usize| bar.psi1[(n, j)] * values[(n - from) * single.cols + column];
+                    got.z[(j, q)] += others * points.clone().map(weighed).sum::<f64>();
+                }
+            }
+        }
+        for pair in &self.pairs() {
+            // F̄ of C: both places of Ψ2 that an entry of C reaches.
+            let c_bar = |i: usize, j: usize| match (pair.same, i.cmp(&j)) {
+                (true, std::cmp::Ordering::Less) => 0.0,
+                (true, std::cmp::Ordering::Equal) => bar.psi2[(i, j)],
+                _ => bar.psi2[(i, j)] + bar.psi2[(j, i)],
+            };
+            let mut weights = vec![0.0; pair.rows * pair.cols];
+            for i in 0..m {
+                let left = pair.t.monomial(self.z.row(i), None) * pair.scale();
+                for j in 0..m {
+                    let right = pair.u.monomial(self.z.row(j), None);
+                    weights[i.min(pair.rows - 1) * pair.cols + j.min(pair.cols - 1)] +=
+                        left * right * c_bar(i, j);
+                }
+            }
+            let bars = Bars { mean: mean_bar, var: var_bar };
+            let values = self.pull(pair, points.clone(), Weights::Same(&weights), bars, &mut got);
+            if !pair.is_pure() {
+                self.pull_monomials(pair, &values, &c_bar, &mut got.z);
+            }
+        }
+        got
+    }
+
+    /// Gradients through the monomials of z and z' of a pair, from its values summed over points.
+    fn pull_monomials(
+        &self,
+        pair: &Pair<'_>,
+        values: &[f64],
+        c_bar: &dyn Fn(usize, usize) -> f64,
+        z_bar: &mut Mat,
+    ) {
+        let m = self.z.rows();
+        let size = pair.rows * pair.cols;
+        let mut sum = vec![0.0; size];
+        values.chunks_exact(size).for_each(|v| sum.iter_mut().zip(v).for_each(|(a, b)| *a += b));
+        for i in 0..m {
+            for j in 0..m {
+                let e = sum[i.min(pair.rows - 1) * pair.cols + j.min(pair.cols - 1)];
+                let f = pair.scale() * c_bar(i, j) * e;
+                let (left, right) =
+                    (pair.t.monomial(self.z.row(i), None), pair.u.monomial(self.z.row(j), None));
+                for &q in &pair.t.term.powers {
+                    z_bar[(i, q)] += f * pair.t.monomial(self.z.row(i), Some(q)) * right;
+                }
+                for &q in &pair.u.term.powers {
+                    z_bar[(j, q)] += f * left * pair.u.monomial(self.z.row(j), Some(q));
+                }
+            }
+        }
+    }
+
+    /// Backward through a pair's expectation; returns its values where monomials of z need them.
+    fn pull(
+        &self,
+        pair: &Pair<'_>,
+        points: Range<usize>,
+        weights: Weights<'_>,
+        bars: Bars<'_>,
+        got: &mut Gathered,
+    ) -> Vec<f64> {
+        let (q, z, dim) = (self.q, self.z, self.q.dim());
+        let mut slopes = Slopes::new(pair, dim);
+        let mut values = Vec::new();
+        match (pair.is_pure(), weights) {
+            (true, Weights::Each(weigh)) => {
+                gauss_adjoint::pull_rows(pair, q, z, points, weigh, bars, &mut slopes);
+            }
+            (true, Weights::Same(weights)) => {
+                gauss_adjoint::pull(pair, q, z, points, weights, bars, &mut slopes);
+            }
+            (false, Weights::Each(weigh)) => {
+                values = moments::pull(pair, q, z, points, weigh, bars, &mut slopes);
+            }
+            (false, Weights::Same(weights)) => {
+                let weigh = |_: usize, out: &mut [f64]| out.copy_from_slice(weights);
+                values = moments::pull(pair, q, z, points, &weigh, bars, &mut slopes);
+            }
+        }
+        pair.t.add_theta(&self.theta, &slopes.t_precision, slopes.total, &mut got.theta);
+        pair.u.add_theta(&self.theta, &slopes.u_precision, slopes.total, &mut got.theta);
+        for q in 0..dim {
+            for i in 0..pair.rows {
+                got.z[(i, q)] += slopes.t_z[q * pair.rows + i];
+            }
+            for j in 0..pair.cols {
+                got.z[(j, q)] += slopes.u_z[q * pair.cols + j];
+            }
+        }
+        values
+    }
+}
+
+/// F̄ of a pair's values: written for each point, or the same at all of them.
+enum Weights<'w> {
+    Each(&'w dyn Fn(usize, &mut [f64])),
+    Same(&'w [f64]),
+}

@@ -1,0 +1,202 @@
+//! Tiles of nodes: some points times some nodes, where the kernel is evaluated as one block.
+//!
+//! Place s·R + i of a tile is node s at point i of its R points. Where every node moves one coordinate and the kernel knows
+//! [`Star`]s, the points are never written down; otherwise they are, x = μ + √S ∘ ξ.
+
+use super::Gaussians;
+use super::rule::{Draws, Rule};
+use crate::kernel::{Arm, Kernel, KernelGrad, Star, StarBlocks, StarGrad, StarKernel};
+use crate::mat::Mat;
+use std::ops::Range;
+
+/// Rows of a tile, about.
+pub(super) const TILE: usize = 256;
+
+/// Where the nodes are.
+enum Layout<'a> {
+    /// One coordinate moves.
+    Star { kernel: &'a dyn StarKernel, arms: Vec<Arm> },
+    /// The same for all points.
+    Shared(Mat),
+    /// Each point has its own.
+    Own,
+}
+
+/// The nodes of all points.
+pub(super) struct Nodes<'a, R: Rule> {
+    rule: &'a R,
+    pub kernel: &'a dyn Kernel,
+    pub q: &'a Gaussians,
+    pub z: &'a Mat,
+    /// √S.
+    std: Mat,
+    layout: Layout<'a>,
+    count: usize,
+    /// Any point, for a kernel whose k(x, x) is the same everywhere.
+    somewhere: Mat,
+}
+
+/// Some points and some nodes; x and ξ of each place, or the kernel at stars.
+pub(super) struct Tile<'a> {
+    pub points: Range<usize>,
+    pub nodes: Range<usize>,
+    x: Mat,
+    xi: Mat,
+    star: Option<Box<dyn StarBlocks + 'a>>,
+}
+
+/// Where gradients of a tile are added; `mean` and `var` have the rows of its points.
+pub(super) struct Bars<'g> {
+    pub theta: &'g mut [f64],
+    pub z: &'g mut Mat,
+    pub mean: &'g mut [f64],
+    pub var: &'g mut [f64],
+}
+
+impl<'a, R: Rule> Nodes<'a, R> {
+    pub fn new(rule: &'a R, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat, count: usize) -> Self {
+        let layout = match rule.draws(q.dim(), 0) {
+            Some(_) => Layout::Own,
+            None => {
+                let nodes = rule.nodes(q.dim());
+                match (kernel.star(), Star::arms(&nodes)) {
+                    (Some(kernel), Some(arms)) => Layout::Star { kernel, arms },
+                    _ => Layout::Shared(nodes),
+                }
+            }
+        };
+        Nodes {
+            rule,
+            kernel,
+            q,
+            z,
+            std: q.var.map(f64::sqrt),
+            layout,
+            count,
+            somewhere: Mat::zeros(1, q.dim()),
+        }
+    }
+
+    /// Calls `visit` for every tile of some points.
+    pub fn each_tile(&self, points: Range<usize>, mut visit: impl FnMut(&mut Tile<'a>)) {
+        let dim = self.q.dim();
+        // A star is whole in a tile; of other nodes as many go together as the rows leave room for.
+        let together = match self.layout {
+            Layout::Star { .. } => (TILE / self.count.max(1)).max(1),
+            _ => TILE / 2,
+        };
+        let star = match self.layout {
+            Layout::Star { kernel, .. } => Some(kernel.at(self.z)),
+            _ => None,
+        };
+        let mut tile = Tile { points: 0..0, nodes: 0..0, x: Mat::default(), xi: Mat::default(), star };
+        for start in points.clone().step_by(together) {
+            tile.points = start..(start + together).min(points.end);
+            if let Layout::Star { .. } = self.layout {
+                tile.nodes = 0..self.count;
+                visit(&mut tile);
+                continue;
+            }
+            let rows = tile.points.len();
+            let batch = (TILE / 2 / rows).max(1);
+            let mut streams: Vec<Draws<'_>> =
+                tile.points.clone().filter_map(|n| self.rule.draws(dim, n)).collect();
+            for s in (0..self.count).step_by(batch) {
+                tile.nodes = s..(s + batch).min(self.count);
+                tile.x.resize(tile.nodes.len() * rows, dim);
+                tile.xi.resize(tile.nodes.len() * rows, dim);
+                self.write(&mut tile, &mut streams);
+                visit(&mut tile);
+            }
+        }
+    }
+
+    /// x and ξ of every place.
+    fn write(&self, tile: &mut Tile<'_>, streams: &mut [Draws<'_>]) {
+        let rows = tile.points.len();
+        for (k, s) in tile.nodes.clone().enumerate() {
+            for (i, n) in tile.points.clone().enumerate() {
+                let at = k * rows + i;
+                match &self.layout {
+                    Layout::Shared(nodes) => tile.xi.row_mut(at).copy_from_slice(nodes.row(s)),
+                    _ => streams[i](tile.xi.row_mut(at)),
+                }
+                let (mean, std, xi) = (self.q.mean.row(n), self.std.row(n), tile.xi.row(at));
+                let moved = mean.iter().zip(std).zip(xi).map(|((mean, std), xi)| mean + std * xi);
+                tile.x.row_mut(at).iter_mut().zip(moved).for_each(|(x, moved)| *x = moved);
+            }
+        }
+    }
+
+    fn star<'t>(&'t self, points: &Range<usize>) -> Star<'t> {
+        let arms = if let Layout::Star { arms, .. } = &self.layout { &arms[..] } else { &[] };
+        Star { mean: &self.q.mean, std: &self.std, points: points.clone(), arms }
+    }
+
+    /// K of a tile.
+    pub fn cross(&self, tile: &mut Tile<'_>, k: &mut Mat) {
+        k.resize(tile.nodes.len() * tile.points.len(), self.z.rows());
+        match &mut tile.star {
+            Some(blocks) => blocks.cross(&self.star(&tile.points), k),
+            None => self.kernel.cross(&tile.x, self.z, k),
+        }
+    }
+
+    /// Σ w k(x, x).
+    pub fn diag(&self, tile: &Tile<'_>, weights: &[f64]) -> f64 {
+        let rows = tile.points.len();
+        if let Layout::Star { .. } = self.layout {
+            let mut one = [0.0];
+            self.kernel.diag(&self.somewhere, &mut one);
+            return one[0] * rows as f64 * weights.iter().sum::<f64>();
+        }
+        let mut diag = vec![0.0; tile.x.rows()];
+        self.kernel.diag(&tile.x, &mut diag);
+        diag.chunks_exact(rows).zip(weights).map(|(d, w)| w * d.iter().sum::<f64>()).sum()
+    }
+
+    /// Adds the gradient of Σ K̄ ∘ K.
+    pub fn pull(&self, tile: &mut Tile<'_>, k_bar: &Mat, bars: &mut Bars<'_>) {
+        if let Some(blocks) = &mut tile.star {
+            let grad = StarGrad { theta: bars.theta, z: bars.z, mean: bars.mean, var: bars.var };
+            return blocks.cross_adjoint(&self.star(&tile.points), k_bar, grad);
+        }
+        let mut x_bar = Mat::zeros(tile.x.rows(), tile.x.cols());
+        let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: Some(bars.z) };
+        self.kernel.cross_adjoint(&tile.x, self.z, k_bar, grad);
+        self.pull_points(tile, &x_bar, bars);
+    }
+
+    /// Adds the gradient of bar·Σ w k(x, x).
+    pub fn pull_diag(&self, tile: &Tile<'_>, weights: &[f64], bar: f64, bars: &mut Bars<'_>) {
+        let rows = tile.points.len();
+        if let Layout::Star { .. } = self.layout {
+            let bar = bar * rows as f64 * weights.iter().sum::<f64>();
+            return self.kernel.diag_adjoint(
+                &self.somewhere,
+                &[bar],
+                KernelGrad { theta: bars.theta, x: None, z: None },
+            );
+        }
+        let bar: Vec<f64> = weights.iter().flat_map(|w| std::iter::repeat_n(w * bar, rows)).collect();
+        let mut x_bar = Mat::zeros(tile.x.rows(), tile.x.cols());
+        let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: None };
+        self.kernel.diag_adjoint(&tile.x, &bar, grad);
+        self.pull_points(tile, &x_bar, bars);
+    }
+
+    /// From x̄ to μ̄ and S̄.
+    fn pull_points(&self, tile: &Tile<'_>, x_bar: &Mat, bars: &mut Bars<'_>) {
+        let (rows, dim) = (tile.points.len(), x_bar.cols());
+        for at in 0..x_bar.rows() {
+            let i = at % rows;
+            let std = self.std.row(tile.points.start + i);
+            for d in 0..dim {
+                bars.mean[i * dim + d] += x_bar[(at, d)];
+                if std[d] > 0.0 {
+                    bars.var[i * dim + d] += x_bar[(at, d)] * tile.xi[(at, d)] / (2.0 * std[d]);
+                }
+            }
+        }
+    }
+}
