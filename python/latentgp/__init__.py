@@ -34,8 +34,10 @@ __all__ = [
     "SparseGPRegressor",
     "VDMGPRegressor",
     "__version__",
+    "datasets",
     "kernels",
     "load",
+    "plot",
     "psi_statistics",
 ]
 

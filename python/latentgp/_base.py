@@ -121,13 +121,30 @@ class Estimator(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
 
+    def __getstate__(self):
+        state = super().__getstate__()
+        if "_model" in state and self._own():
+            # The model's own file names kernels that are written in Python; they are copied beside it.
+            state = {**state, "_model": state["_model"].to_bytes()}
+        return state
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if isinstance(self.__dict__.get("_model"), bytes):
+            self._model = _native.from_bytes(self._model, self._own())
+
+    def _own(self) -> dict:
+        """The parts of the kernel that are written in Python."""
+        kernel = getattr(self, "kernel", None)
+        return kernel._own() if isinstance(kernel, Kernel) else {}
+
     @property
     def kernel_(self) -> Kernel:
         """The kernel with its fitted parameters, which are those of scaled data."""
         check_is_fitted(self)
         from .kernels import parse
 
-        return parse(self._model.kernel)
+        return parse(self._model.kernel, getattr(self, "kernel", None))
 
     def save(self, path) -> None:
         """Write the fitted model to a ``.lgp`` file, which the command line and :func:`latentgp.load` read.

@@ -78,14 +78,19 @@ class Kernel:
         """The kernel on some of the input columns."""
         return Select(self, dims)
 
-    @property
-    def _expressible(self) -> bool:
-        """Whether ``repr`` says everything: a function of the user's own has no name."""
-        return True
+    def _own(self) -> dict[str, "Kernel"]:
+        """The parts that are written in Python, by the names they have in ``repr``."""
+        own: dict[str, Kernel] = {}
+        for name in self._names():
+            part = getattr(self, name)
+            for key, kernel in (part._own() if isinstance(part, Kernel) else {}).items():
+                if own.setdefault(key, kernel).fn is not kernel.fn:
+                    raise ValueError(f"two kernels are called `{key}`: give one of them another name with name=")
+        return own
 
     def _native(self, dim: int) -> "_native.Kernel":
         """The compiled kernel, on inputs of ``dim`` columns."""
-        return _native.Kernel.parse(repr(self), dim)
+        return _native.Kernel.parse(repr(self), dim, self._own())
 
 
 class Leaf(Kernel):
@@ -296,15 +301,6 @@ class Sum(Kernel):
     def __repr__(self) -> str:
         return f"{self.k1!r} + {self.k2!r}"
 
-    @property
-    def _expressible(self) -> bool:
-        return self.k1._expressible and self.k2._expressible
-
-    def _native(self, dim):
-        if self._expressible:
-            return super()._native(dim)
-        return self.k1._native(dim) + self.k2._native(dim)
-
 
 class Product(Kernel):
     """The product of two kernels."""
@@ -315,15 +311,6 @@ class Product(Kernel):
 
     def __repr__(self) -> str:
         return " * ".join(f"({k!r})" if isinstance(k, Sum) else repr(k) for k in (self.k1, self.k2))
-
-    @property
-    def _expressible(self) -> bool:
-        return self.k1._expressible and self.k2._expressible
-
-    def _native(self, dim):
-        if self._expressible:
-            return super()._native(dim)
-        return self.k1._native(dim) * self.k2._native(dim)
 
 
 class Select(Kernel):
@@ -336,16 +323,6 @@ class Select(Kernel):
     def __repr__(self) -> str:
         return write(f"({self.kernel!r})", [("dims", self.dims)])
 
-    @property
-    def _expressible(self) -> bool:
-        return self.kernel._expressible
-
-    def _native(self, dim):
-        if self._expressible:
-            return super()._native(dim)
-        dims = [int(q) for q in self.dims]
-        return self.kernel._native(len(dims)).select(dims, dim)
-
 
 LEAVES = {
     cls.name: cls
@@ -356,20 +333,23 @@ LEAVES = {
 }  # fmt: skip
 
 
-def parse(expression: str) -> Kernel:
+def parse(expression: str, own=None) -> Kernel:
     """The kernel of an expression, as objects.
 
     Parameters
     ----------
     expression : str
         Such as ``"periodic(period=12) * rbf + linear"``.
+    own : Kernel, default=None
+        Where the kernels that are written in Python and that the expression names are found: one of them, or a
+        kernel made of them.
 
     Returns
     -------
     kernel : Kernel
         Whose ``repr`` is an expression of the same kernel.
     """
-    return _build(read(expression), expression)
+    return _build(read(expression), expression, own._own() if isinstance(own, Kernel) else {})
 
 
 def as_native(kernel, dim: int) -> "_native.Kernel":
@@ -377,19 +357,21 @@ def as_native(kernel, dim: int) -> "_native.Kernel":
     return _native.Kernel.parse(kernel, dim) if isinstance(kernel, str) else kernel._native(dim)
 
 
-def _build(tree, expression: str) -> Kernel:
+def _build(tree, expression: str, own: dict[str, Kernel]) -> Kernel:
     kind = tree[0]
     if kind in "+*":
-        parts = [_build(part, expression) for part in tree[1]]
+        parts = [_build(part, expression, own) for part in tree[1]]
         whole = parts[0]
         for part in parts[1:]:
             whole = whole + part if kind == "+" else whole * part
         return whole
     if kind == "select":
-        return Select(_build(tree[1], expression), tree[2]["dims"])
+        return Select(_build(tree[1], expression, own), tree[2]["dims"])
     name, arguments = tree[1], dict(tree[2])
+    if name in own:
+        return own[name]._with(arguments)
     if name not in LEAVES:
-        known = ", ".join(LEAVES)
+        known = ", ".join([*LEAVES, *own])
         raise ValueError(f"cannot read `{expression}`: there is no kernel `{name}`; there are {known}")
     cls = LEAVES[name]
     for key in ("ard",):
@@ -401,7 +383,7 @@ def _build(tree, expression: str) -> Kernel:
         arguments["weights"] = network or None
         if "base" in arguments:
             base = arguments["base"]
-            arguments["base"] = _build(("call", str(base), {}) if isinstance(base, Word) else base, expression)
+            arguments["base"] = _build(("call", str(base), {}) if isinstance(base, Word) else base, expression, own)
         if "bias" in arguments:
             arguments["bias"] = str(arguments["bias"])
     for key in ("degree", "components", "seed"):

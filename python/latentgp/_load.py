@@ -9,12 +9,13 @@ from ._latent import GPLVM, PPCA, BayesianGPLVM
 from ._narx import GPNarx
 from ._projected import SPGPDRRegressor, VDMGPRegressor
 from ._regression import GPRegressor, SparseGPRegressor
+from .kernels import parse
 
 LATENT = {"bayesian-gplvm": BayesianGPLVM, "gplvm": GPLVM, "ppca": PPCA}
 GAUSSIAN = {"gp": GPRegressor, "sparse": SparseGPRegressor, "spgp-dr": SPGPDRRegressor, "vdmgp": VDMGPRegressor}
 
 
-def load(path):
+def load(path, kernel=None):
     """Read a fitted estimator from a ``.lgp`` file, written here or by the command line.
 
     Reading executes nothing; a file that is damaged is a ValueError.
@@ -23,6 +24,9 @@ def load(path):
     ----------
     path : str or path-like
         The file.
+    kernel : Kernel, default=None
+        The kernel that the model was fitted with, or its parts that are written in Python: a file has only their
+        names and parameters.
 
     Returns
     -------
@@ -32,16 +36,19 @@ def load(path):
     with open(path, "rb") as file:
         content = file.read()
     try:
-        model = _native.from_bytes(content)
+        model = _native.from_bytes(content, {} if kernel is None else kernel._own())
     except ValueError as error:
-        raise ValueError(f"{path}: {str(error).removeprefix('model file: ')}") from None
-    return _estimator(model)
+        text = str(error).removeprefix("model file: ")
+        if "unknown kernel" in text:
+            text = f"{text}; a kernel that is written in Python is given as load(path, kernel=...)"
+        raise ValueError(f"{path}: {text}") from None
+    return _estimator(model, kernel)
 
 
-def _estimator(model):
+def _estimator(model, kernel):
     report = model.report()
     given = {
-        "kernel": report["kernel"],
+        "kernel": report["kernel"] if kernel is None else parse(report["kernel"], kernel),
         "scale": report["scale"],
         "restarts": max(1, len(report["restarts"])),
         "random_state": report["seed"],

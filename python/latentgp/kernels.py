@@ -11,6 +11,7 @@ True
 array([[0.6065]])
 """
 
+from ._custom import Custom, from_jax
 from ._kernels import (
     MLP,
     RBF,
@@ -38,6 +39,7 @@ __all__ = [
     "ArcSine",
     "Constant",
     "Cosine",
+    "Custom",
     "Kernel",
     "Linear",
     "MLP",
@@ -54,5 +56,6 @@ __all__ = [
     "Sum",
     "White",
     "as_native",
+    "from_jax",
     "parse",
 ]

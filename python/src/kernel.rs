@@ -1,9 +1,11 @@
-//! Kernels: expressions, sums and products of them.
+//! Kernels: what an expression describes.
 
-use crate::convert::{Array, Given, to_array, to_mat};
+use crate::convert::{Array, Given, Moments, moments, to_array, to_mat};
 use crate::error::{Outcome, Raise};
+use crate::{custom, work};
 use latentgp::Mat;
-use latentgp::kernel::{self, Product, Select, Sum};
+use latentgp::kernel::{self, KernelGrad};
+use latentgp::param;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,31 +16,11 @@ pub struct Kernel(pub Box<dyn kernel::Kernel>);
 
 #[pymethods]
 impl Kernel {
-    /// Reads an expression, for inputs of `dim` columns.
+    /// Reads an expression, for inputs of `dim` columns; `own` has the kernels of it that are written in Python.
     #[staticmethod]
-    fn parse(expression: &str, dim: usize) -> Outcome<Self> {
-        Ok(Kernel(kernel::parse(expression, dim)?))
-    }
-
-    /// The kernel on some of the columns of inputs that have `dim` of them.
-    fn select(&self, dims: Vec<usize>, dim: usize) -> Outcome<Self> {
-        let mut sorted = dims.clone();
-        sorted.sort_unstable();
-        sorted.dedup();
-        if dims.is_empty() || sorted.len() != dims.len() || sorted.last().is_some_and(|last| *last >= dim) {
-            let what = format!("dims: expected columns from 0 to {}, each once", dim.saturating_sub(1));
-            return Err(Raise::Python(PyValueError::new_err(format!("{what}, found {dims:?}"))));
-        }
-        kernel::check_dim(&*self.0, dims.len())?;
-        Ok(Kernel(Box::new(Select::new(self.0.clone(), &dims, dim))))
-    }
-
-    fn __add__(&self, other: &Kernel) -> Self {
-        Kernel(Box::new(Sum::new(vec![self.0.clone(), other.0.clone()])))
-    }
-
-    fn __mul__(&self, other: &Kernel) -> Self {
-        Kernel(Box::new(Product::new(vec![self.0.clone(), other.0.clone()])))
+    #[pyo3(signature = (expression, dim, own=None))]
+    fn parse(expression: &str, dim: usize, own: Option<&Bound<'_, PyDict>>) -> Outcome<Self> {
+        Ok(Kernel(custom::own(own)?.parse(expression, dim)?))
     }
 
     fn __repr__(&self) -> String {
@@ -71,7 +53,46 @@ impl Kernel {
         }
         let mut out = Mat::zeros(x.rows(), z.rows());
         // A kernel that is written in Python takes the lock itself.
-        py.detach(|| self.0.cross(&x, &z, &mut out));
+        py.detach(|| {
+            work::caught(|| {
+                self.0.cross(&x, &z, &mut out);
+                Ok(())
+            })
+        })?;
         to_array(py, out)
+    }
+
+    /// What ∂F/∂K adds to ∂F/∂θ, by the names of the parameters, to ∂F/∂x and to ∂F/∂z.
+    fn cross_adjoint<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array<'py>,
+        z: Array<'py>,
+        bar: Array<'py>,
+    ) -> Outcome<(Bound<'py, PyDict>, Moments<'py>)> {
+        let (x, z, bar) = (to_mat(&x)?, to_mat(&z)?, to_mat(&bar)?);
+        kernel::check_dim(&*self.0, x.cols())?;
+        if x.cols() != z.cols() || (bar.rows(), bar.cols()) != (x.rows(), z.rows()) {
+            return Err(Raise::Python(PyValueError::new_err("x, z and the adjoint of k(x, z) do not fit")));
+        }
+        let (mut gx, mut gz) = (Mat::zeros(x.rows(), x.cols()), Mat::zeros(z.rows(), z.cols()));
+        let mut theta = vec![0.0; param::count(&*self.0)];
+        py.detach(|| {
+            work::caught(|| {
+                let grad = KernelGrad { theta: &mut theta, x: Some(&mut gx), z: Some(&mut gz) };
+                self.0.cross_adjoint(&x, &z, &bar, grad);
+                Ok(())
+            })
+        })?;
+        let (named, mut rest) = (PyDict::new(py), &theta[..]);
+        for (name, param) in self.0.params() {
+            let (mine, others) = rest.split_at(param.len());
+            named.set_item(
+                name,
+                to_array(py, Mat::from_vec(param.value.rows(), param.value.cols(), mine.to_vec())?)?,
+            )?;
+            rest = others;
+        }
+        Ok((named, moments(py, gx, gz)?))
     }
 }

@@ -5,6 +5,8 @@
 //! lock, while Ctrl-C is listened for.
 
 mod convert;
+mod custom;
+mod data;
 mod error;
 mod kernel;
 mod latent;
@@ -28,5 +30,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<narx::NarxModel>()?;
     module.add_function(wrap_pyfunction!(psi::psi_statistics, module)?)?;
     module.add_function(wrap_pyfunction!(load::from_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(data::dataset, module)?)?;
     Ok(())
 }

@@ -39,7 +39,7 @@ impl NarxModel {
     ) -> Outcome<(NarxModel, Option<PyErr>)> {
         let (series, kernel) = (to_mat(&series)?, kernel.0.clone());
         let exogenous = exogenous.as_ref().map(to_mat).transpose()?;
-        let job = NarxJob::new(series, exogenous, kernel, settings)?;
+        let job = py.detach(|| work::caught(|| NarxJob::new(series, exogenous, kernel, settings)))?;
         let (trained, raised) = work::fit(py, callback, job)?;
         Ok((NarxModel::new(trained), raised))
     }

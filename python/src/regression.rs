@@ -59,7 +59,7 @@ impl RegressionModel {
     ) -> Outcome<(RegressionModel, Option<PyErr>)> {
         let (x, y, kernel) = (to_mat(&x)?, to_mat(&y)?, kernel.0.clone());
         let std = x_std.as_ref().map(to_mat).transpose()?;
-        let job = RegressionJob::new(x, std, y, kernel, settings)?;
+        let job = py.detach(|| work::caught(|| RegressionJob::new(x, std, y, kernel, settings)))?;
         let (trained, raised) = work::fit(py, callback, job)?;
         Ok((RegressionModel::new(trained), raised))
     }

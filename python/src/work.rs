@@ -4,6 +4,7 @@
 //! calls the user's callback. A fit that is asked to stop ends with its current iteration and keeps its best state:
 //! the caller gets both the state and the exception, and raises the exception once the state is in its place.
 
+use crate::custom::{Gone, Raised};
 use crate::error::{Outcome, Raise};
 use latentgp::Result;
 use latentgp::model::{Fitted, OnProgress, Progress};
@@ -11,6 +12,7 @@ use latentgp::optim::StopReason;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::sync::{Arc, Mutex};
@@ -26,7 +28,7 @@ enum Message<T> {
     /// An iteration is over; the thread goes on when this is answered.
     Seen(Progress, SyncSender<()>),
     /// The work is over.
-    Done(Result<T>),
+    Done(Outcome<T>),
 }
 
 /// Runs work that cannot be stopped in the middle; on Ctrl-C its result is left behind.
@@ -37,7 +39,7 @@ pub fn run<T: Send + 'static>(
     let mut receiver = spawn(move |_| work())?;
     loop {
         match wait(py, &mut receiver)? {
-            Some(Message::Done(result)) => return Ok(result?),
+            Some(Message::Done(result)) => return result,
             _ => py.check_signals()?,
         }
     }
@@ -151,11 +153,28 @@ pub fn fit<J: Job>(
         }
         if stop.load(Ordering::Relaxed) && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
             return match (memory.best(), raised) {
-                (Some(seen), raised) => Ok((py.detach(|| job.at(&seen))?, raised)),
+                (Some(seen), raised) => Ok((py.detach(|| caught(|| job.at(&seen)))?, raised)),
                 (None, Some(error)) => Err(error.into()),
                 (None, None) => Err(Raise::fault("a fit was asked to stop before it began")),
             };
         }
+    }
+}
+
+/// The result of work, or the exception that a kernel written in Python raised in it.
+pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Outcome<T> {
+    // What the work has left half done is dropped with it.
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => Ok(result?),
+        Err(payload) => Err(match payload.downcast::<Raised>() {
+            Ok(raised) => Raise::Python(raised.0),
+            Err(payload) if payload.is::<Gone>() => Raise::fault("the interpreter is gone"),
+            Err(payload) => {
+                let text = payload.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+                Raise::fault(&format!("the work broke off: {}", text.unwrap_or("no reason was given")))
+            }
+        }),
     }
 }
 
@@ -165,7 +184,7 @@ fn spawn<T: Send + 'static>(
     let pool = pool()?;
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        let done = Message::Done(pool.install(|| work(&sender)));
+        let done = Message::Done(caught(|| pool.install(|| work(&sender))));
         // The caller is gone after Ctrl-C.
         let _ = sender.send(done);
     });

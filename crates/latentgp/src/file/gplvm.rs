@@ -2,11 +2,11 @@
 
 use super::params::{ParamSpec, put_params, take_params};
 use super::unfinished::{Unfinished, UnfinishedSpec};
-use super::{ModelFile, Store, damaged};
+use super::{ModelFile, Store, damaged, written};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation, Gaussians};
-use crate::kernel;
+use crate::kernel::Own;
 use crate::mat::Mat;
 use crate::model::{BayesianGplvm, Certificate, Fit, Jitter, Outputs, Training};
 use crate::optim::StopReason;
@@ -149,15 +149,7 @@ impl Store for Trained {
     fn to_file(&self) -> Result<ModelFile> {
         let model = &self.model;
         let (n, d, q, m) = model.sizes();
-        let kernel = model.kernel.expression();
-        // What cannot be read back must not be written: a kernel of one's own has no expression here.
-        if kernel::parse(&kernel, q).map_or(true, |k| *k != *model.kernel) {
-            return Err(Error::invalid(
-                "the kernel of a model file",
-                "one made of the kernels that expressions can name",
-                format!("`{kernel}`"),
-            ));
-        }
+        let kernel = written(&*model.kernel, q)?;
         expectation::parse(&model.expectation.expression())?;
         let mut file = ModelFile::new(Self::KIND, json!(null));
         let params = put_params(model, &mut file);
@@ -191,7 +183,7 @@ impl Store for Trained {
         Ok(file)
     }
 
-    fn from_file(mut file: ModelFile) -> Result<Self> {
+    fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
         let h: Header = file.header_as()?;
         if h.columns.len() != h.d {
             return Err(damaged(format!("should name {} columns, it names {}", h.d, h.columns.len())));
@@ -204,7 +196,7 @@ impl Store for Trained {
         if h.scaling.mean.len() != h.d || !scales().all(|v| v.is_finite()) {
             return Err(damaged("its scaling does not fit its columns"));
         }
-        let kernel = kernel::parse(&h.kernel, h.latent_dim)?;
+        let kernel = own.parse(&h.kernel, h.latent_dim)?;
         let expectation = h.expectation.parse()?;
         let [mean, var] = ["mean", "var"].map(|name| file.tensor(name).cloned());
         let q = Gaussians::new(mean?, var?)?;
@@ -360,11 +352,11 @@ mod tests {
     }
 
     #[derive(Clone)]
-    struct Own;
+    struct Wave(&'static str);
 
-    impl Formula for Own {
+    impl Formula for Wave {
         fn name(&self) -> &str {
-            "own"
+            self.0
         }
         fn params(&self) -> Vec<(&'static str, Param)> {
             vec![("variance", Param::scalar(1.0))]
@@ -374,10 +366,27 @@ mod tests {
         }
     }
 
+    fn with_wave(name: &'static str) -> Trained {
+        let mut own = trained(data(false), "unscented");
+        own.model.kernel = Box::new(Auto::new(Wave(name), 2));
+        own.model.kernel.params_mut()[0].1.set(2.5);
+        own
+    }
+
+    #[test]
+    fn a_kernel_of_ones_own_is_read_by_who_has_it() {
+        let file = with_wave("wave").to_file().unwrap();
+        let missing = Trained::from_file(file.clone()).err().unwrap().to_string();
+        assert!(missing.contains("unknown kernel `wave`"), "{missing}");
+        let own = Own::new(vec![Box::new(Auto::new(Wave("wave"), 2))]).unwrap();
+        let read = Trained::from_file_with(file, &own).unwrap();
+        assert_eq!(read.model.kernel.expression(), "wave(variance=2.5)");
+    }
+
     #[test]
     fn a_kernel_that_cannot_be_read_back_is_not_written() {
-        let mut own = trained(data(false), "unscented");
-        own.model.kernel = Box::new(Auto::new(Own, 2));
-        assert!(own.to_file().err().unwrap().to_string().contains("own(variance=1.0)"));
+        for name in ["two waves", "rbf"] {
+            assert!(with_wave(name).to_file().err().unwrap().to_string().contains("(variance=2.5)"));
+        }
     }
 }

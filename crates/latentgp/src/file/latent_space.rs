@@ -2,10 +2,10 @@
 
 use super::gplvm::{ExpectationSpec, LabelSpec, Labels, codes};
 use super::params::{ParamSpec, put_params, take_params};
-use super::{ModelFile, Store, damaged};
+use super::{ModelFile, Store, damaged, written};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
-use crate::kernel;
+use crate::kernel::Own;
 use crate::mat::Mat;
 use crate::model::{Gplvm, LatentPrior, LatentSpace, Outputs, Ppca};
 use crate::optim::StopReason;
@@ -100,13 +100,7 @@ impl Store for TrainedSpace {
         };
         match &self.model {
             LatentSpace::Gplvm(m) => {
-                h.kernel = m.kernel.expression();
-                // What cannot be read back must not be written: a kernel of one's own has no expression here.
-                if kernel::parse(&h.kernel, q).map_or(true, |k| *k != *m.kernel) {
-                    let expected = "one made of the kernels that expressions can name";
-                    let found = format!("`{}`", h.kernel);
-                    return Err(Error::invalid("the kernel of a model file", expected, found));
-                }
+                h.kernel = written(&*m.kernel, q)?;
                 h.expectation = Some(ExpectationSpec::of(&*m.expectation));
                 h.standard_normal = m.prior == LatentPrior::StandardNormal;
                 h.scaling = m.scaling.clone();
@@ -128,7 +122,7 @@ impl Store for TrainedSpace {
         Ok(file)
     }
 
-    fn from_file(mut file: ModelFile) -> Result<Self> {
+    fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
         let h: Header = file.header_as()?;
         let y = file.take("y", h.n, h.d)?;
         let sound = h.scaling.mean.iter().chain(&h.scaling.scale).all(|v| v.is_finite())
@@ -147,7 +141,7 @@ impl Store for TrainedSpace {
         report.trace = file.tensor("trace")?.as_slice().to_vec();
         let model = match h.model.as_str() {
             "gplvm" => {
-                let kernel = kernel::parse(&h.kernel, h.latent_dim)?;
+                let kernel = own.parse(&h.kernel, h.latent_dim)?;
                 let x = file.tensor("x")?.clone();
                 if (x.rows(), x.cols()) != (h.n, h.latent_dim) {
                     return Err(damaged("its positions do not fit its data"));

@@ -42,6 +42,7 @@ pub use unfinished::Unfinished;
 use crate::data::replace::write_file;
 use crate::data::table::io_error;
 use crate::error::{Error, Result};
+use crate::kernel::{Kernel, Own};
 use crate::mat::Mat;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -67,11 +68,18 @@ pub trait Store: Sized {
     /// What the file says it holds.
     const KIND: &'static str;
 
-    /// The content of its file; errs where it cannot be written down, such as with a kernel of one's own.
+    /// The content of its file; errs where it cannot be written down, such as with a kernel whose expression
+    /// is not that of its parameters.
     fn to_file(&self) -> Result<ModelFile>;
 
-    /// The inverse of [`to_file`](Self::to_file), to the bit; errs when parts are missing or do not fit.
-    fn from_file(file: ModelFile) -> Result<Self>;
+    /// The inverse of [`to_file`](Self::to_file), to the bit; errs when parts are missing or do not fit, or when
+    /// its kernel has a part that is neither the library's nor in `own`.
+    fn from_file_with(file: ModelFile, own: &Own) -> Result<Self>;
+
+    /// As [`from_file_with`](Self::from_file_with), with the library's kernels alone.
+    fn from_file(file: ModelFile) -> Result<Self> {
+        Self::from_file_with(file, &Own::default())
+    }
 }
 
 /// Writes a model file, whole or not at all.
@@ -84,13 +92,18 @@ pub fn save<S: Store>(path: impl AsRef<Path>, model: &S) -> Result<()> {
 /// # Errors
 /// [`Error::ModelFile`] for a file that is truncated, altered, of a newer version or of another kind.
 pub fn load<S: Store>(path: impl AsRef<Path>) -> Result<S> {
+    load_with(path, &Own::default())
+}
+
+/// As [`load`], where the kernel may have parts of one's own.
+pub fn load_with<S: Store>(path: impl AsRef<Path>, own: &Own) -> Result<S> {
     let path = path.as_ref();
     let file = ModelFile::read(path)?;
     if file.kind != S::KIND {
         let reason = format!("holds a `{}`, expected a `{}`", file.kind, S::KIND);
         return Err(Error::ModelFile { path: path.display().to_string(), reason });
     }
-    in_file(path, S::from_file(file))
+    in_file(path, S::from_file_with(file, own))
 }
 
 /// Names the file in what went wrong with its content.
@@ -149,4 +162,16 @@ impl ModelFile {
 /// An error about a file that is not named yet.
 pub(crate) fn damaged(reason: impl Into<String>) -> Error {
     Error::ModelFile { path: "model file".into(), reason: reason.into() }
+}
+
+/// The expression of a kernel on `dim` columns; errs when it does not read back: that must not be written.
+pub(crate) fn written(kernel: &dyn Kernel, dim: usize) -> Result<String> {
+    let expression = kernel.expression();
+    match Own::of(kernel).parse(&expression, dim) {
+        Ok(read) if *read == *kernel => Ok(expression),
+        _ => {
+            let expected = "one whose expression reads back to the same kernel";
+            Err(Error::invalid("the kernel of a model file", expected, format!("`{expression}`")))
+        }
+    }
 }

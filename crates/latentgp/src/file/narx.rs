@@ -5,6 +5,7 @@ use super::{ModelFile, Store, damaged};
 use crate::data::Scaling;
 use crate::data::lags::Lags;
 use crate::error::{Error, Result};
+use crate::kernel::Own;
 use crate::mat::Mat;
 use crate::model::Regressor;
 use crate::model::narx::{Narx, Process};
@@ -81,9 +82,10 @@ impl Store for TrainedNarx {
         Ok(file)
     }
 
-    fn from_file(mut file: ModelFile) -> Result<Self> {
-        let own = file.header.get("narx").cloned().ok_or_else(|| damaged("its windows are missing"))?;
-        let h: Header = serde_json::from_value(own).map_err(|e| damaged(format!("in the header, {e}")))?;
+    fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
+        let windows = file.header.get("narx").cloned().ok_or_else(|| damaged("its windows are missing"))?;
+        let h: Header =
+            serde_json::from_value(windows).map_err(|e| damaged(format!("in the header, {e}")))?;
         let series = file.take("series", h.time_steps, h.lags.len())?;
         let exogenous = match h.delays.len() {
             0 => None,
@@ -104,7 +106,7 @@ impl Store for TrainedNarx {
             return Err(damaged("its series, their names and their scaling do not fit"));
         }
         lags.check(&series, exogenous.as_ref(), 0)?;
-        let TrainedRegression { model, report, .. } = TrainedRegression::from_file(file)?;
+        let TrainedRegression { model, report, .. } = TrainedRegression::from_file_with(file, own)?;
         let (_, q, d) = model.sizes();
         if (q, d) != (lags.width(), lags.series.len()) {
             return Err(damaged("its regression does not fit its windows"));

@@ -3,11 +3,11 @@
 
 use super::gplvm::ExpectationSpec;
 use super::params::{ParamSpec, put_params, take_params};
-use super::{ModelFile, Store, damaged};
+use super::{ModelFile, Store, damaged, written};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{Gaussians, Mixed};
-use crate::kernel;
+use crate::kernel::Own;
 use crate::likelihood::{Link, Observations};
 use crate::mat::Mat;
 use crate::mean::Mean;
@@ -249,13 +249,13 @@ impl Header {
         Ok(Supervised { x, y, inputs: self.scaling(false)?, outputs: self.scaling(true)? })
     }
 
-    fn model(&self, file: &mut ModelFile) -> Result<Regressor> {
+    fn model(&self, file: &mut ModelFile, own: &Own) -> Result<Regressor> {
         let (n, q, d) = (self.n, self.q, self.d);
         let (x, y) = (file.take("x", n, q)?, file.take("y", n, d)?);
         if x.is_empty() || y.is_empty() || x.as_slice().iter().chain(y.as_slice()).any(|v| v.is_infinite()) {
             return Err(damaged("its data are empty or infinite"));
         }
-        let kernel = kernel::parse(&self.kernel, self.latent_dim.unwrap_or(q))?;
+        let kernel = own.parse(&self.kernel, self.latent_dim.unwrap_or(q))?;
         let expectation = || match &self.expectation {
             Some(spec) => spec.parse(),
             None => Err(damaged("its expectation is missing")),
@@ -373,18 +373,8 @@ impl Store for TrainedRegression {
     const KIND: &'static str = "regression";
 
     fn to_file(&self) -> Result<ModelFile> {
-        let kernel = self.model.kernel();
-        let expression = kernel.expression();
         let (_, q, _) = self.model.sizes();
-        let dim = self.model.latent_dim().unwrap_or(q);
-        // What cannot be read back must not be written: a kernel of one's own has no expression here.
-        if kernel::parse(&expression, dim).map_or(true, |k| *k != *kernel) {
-            return Err(Error::invalid(
-                "the kernel of a model file",
-                "one made of the kernels that expressions can name",
-                format!("`{expression}`"),
-            ));
-        }
+        written(self.model.kernel(), self.model.latent_dim().unwrap_or(q))?;
         let mut file = ModelFile::new(Self::KIND, json!(null));
         let mut header = self.header();
         self.put(&mut header, &mut file);
@@ -395,7 +385,7 @@ impl Store for TrainedRegression {
         Ok(file)
     }
 
-    fn from_file(mut file: ModelFile) -> Result<Self> {
+    fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
         let h: Header = file.header_as()?;
         let classes = ["poisson", "gaussian"].contains(&h.likelihood.as_str());
         if h.inputs.len() != h.q
@@ -405,7 +395,7 @@ impl Store for TrainedRegression {
         {
             return Err(damaged("the names of its columns do not fit its arrays"));
         }
-        let mut model = h.model(&mut file)?;
+        let mut model = h.model(&mut file, own)?;
         take_params(model.parameters_mut(), &h.params, &mut file)?;
         let mut report = h.report;
         report.trace = file.tensor("trace")?.as_slice().to_vec();

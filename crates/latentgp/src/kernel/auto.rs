@@ -55,7 +55,7 @@ pub trait Formula: Clone + Send + Sync + 'static {
 /// A [`Formula`] as a kernel on `dim` input columns.
 ///
 /// Its expression is `name(parameter=…)`; [`parse`](super::parse) knows only the kernels of
-/// [`names`](super::names) and does not read it back.
+/// [`names`](super::names), and [`Own`](super::Own) reads it back.
 #[derive(Clone, Debug)]
 pub struct Auto<F> {
     /// The formula.

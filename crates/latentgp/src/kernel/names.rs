@@ -15,7 +15,7 @@ pub struct Entry {
     /// The arguments that decide its form, besides its parameters.
     pub options: &'static [&'static str],
     /// Builds it from its options; the parameters are set afterwards.
-    pub(super) make: fn(&mut Options<'_>) -> std::result::Result<Box<dyn Kernel>, Reason>,
+    pub(super) make: fn(&mut Options<'_, '_>) -> std::result::Result<Box<dyn Kernel>, Reason>,
 }
 
 /// Every kernel that expressions can name.

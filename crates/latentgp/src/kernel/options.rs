@@ -1,7 +1,7 @@
 //! The arguments that decide a kernel's form: `ard=false`, `degree=3`, `dims=[0, 2]`, `base=rbf`.
 
 use super::Kernel;
-use super::parse::{Built, build, call};
+use super::parse::{Built, Context, build, call};
 use super::syntax::{Item, Reason, Value};
 
 /// How many numbers a parsed kernel may hold.
@@ -10,17 +10,17 @@ pub(super) const MAX_NUMBERS: usize = 1 << 24;
 const MAX_ARGUMENTS: usize = 1000;
 
 /// The arguments of a call that are not used up yet.
-pub(super) struct Options<'a> {
-    kernel: &'static str,
+pub(super) struct Options<'a, 'c> {
+    kernel: &'a str,
     /// Names, each once, and values.
     pub items: Vec<(String, Value)>,
     /// The number of input columns.
     pub dim: usize,
-    budget: &'a mut usize,
+    context: &'a mut Context<'c>,
 }
 
-impl<'a> Options<'a> {
-    pub fn new(kernel: &'static str, items: Vec<Item>, dim: usize, budget: &'a mut usize) -> Built<Self> {
+impl<'a, 'c> Options<'a, 'c> {
+    pub fn new(kernel: &'a str, items: Vec<Item>, dim: usize, context: &'a mut Context<'c>) -> Built<Self> {
         if items.len() > MAX_ARGUMENTS {
             return Err(format!(
                 "`{kernel}` has {} arguments, at most {MAX_ARGUMENTS} are read",
@@ -38,14 +38,14 @@ impl<'a> Options<'a> {
             }
             named.push((name, item.value));
         }
-        Ok(Options { kernel, items: named, dim, budget })
+        Ok(Options { kernel, items: named, dim, context })
     }
 
     /// Errs when the kernel would hold more numbers than a parsed one may.
     pub fn spend(&mut self, numbers: usize) -> Built<()> {
-        match self.budget.checked_sub(numbers) {
+        match self.context.budget.checked_sub(numbers) {
             Some(rest) => {
-                *self.budget = rest;
+                self.context.budget = rest;
                 Ok(())
             }
             None => Err(format!("`{}` would hold more than {MAX_NUMBERS} numbers", self.kernel)),
@@ -99,8 +99,8 @@ impl<'a> Options<'a> {
     /// A kernel on `dim` columns.
     pub fn kernel(&mut self, name: &str, default: &str, dim: usize) -> Built<Box<dyn Kernel>> {
         match self.take(name) {
-            None => call(default, vec![], dim, self.budget),
-            Some(Value::Expr(expr)) => build(expr, dim, self.budget),
+            None => call(default, vec![], dim, self.context),
+            Some(Value::Expr(expr)) => build(expr, dim, self.context),
             Some(value) => self.wrong(name, "a kernel", &value),
         }
     }

@@ -15,8 +15,9 @@
 
 use super::names::names;
 use super::options::{MAX_NUMBERS, Options};
+use super::settings::{self, Named};
 use super::syntax::{self, Expr, Item, Reason};
-use super::{Kernel, Product, Select, Sum, settings};
+use super::{Kernel, Own, Product, Select, Sum};
 use crate::error::{Error, Result};
 use crate::nearest::nearest;
 
@@ -42,12 +43,16 @@ pub(super) const COMMON: [&str; 5] = ["fix", "bounds", "transform", "prior", "di
 /// # Ok::<(), latentgp::Error>(())
 /// ```
 pub fn parse(expression: &str, dim: usize) -> Result<Box<dyn Kernel>> {
+    parse_own(expression, dim, &Own::default())
+}
+
+/// The kernel that the expression describes, where it may name those of `own` as well.
+pub(super) fn parse_own(expression: &str, dim: usize, own: &Own) -> Result<Box<dyn Kernel>> {
     let build = || {
         if dim == 0 {
             return Err("a kernel needs inputs of at least one column, found 0".to_string());
         }
-        let mut budget = MAX_NUMBERS;
-        build(syntax::read(expression)?, dim, &mut budget)
+        build(syntax::read(expression)?, dim, &mut Context { own, budget: MAX_NUMBERS })
     };
     build().map_err(|reason| Error::Parse { expression: excerpt(expression), reason })
 }
@@ -62,39 +67,71 @@ fn excerpt(expression: &str) -> String {
 /// What building gives, or why it fails.
 pub(super) type Built<T> = std::result::Result<T, Reason>;
 
-/// The kernel of a tree, for `dim` columns, of no more numbers than `budget`, which it uses up.
-pub(super) fn build(expr: Expr, dim: usize, budget: &mut usize) -> Built<Box<dyn Kernel>> {
+/// What all parts of an expression share.
+pub(super) struct Context<'a> {
+    /// The kernels that are not the library's.
+    pub own: &'a Own,
+    /// How many numbers the rest may hold.
+    pub budget: usize,
+}
+
+/// The kernel of a tree, for `dim` columns, of no more numbers than the budget, which it uses up.
+pub(super) fn build(expr: Expr, dim: usize, context: &mut Context<'_>) -> Built<Box<dyn Kernel>> {
     let mut all =
-        |parts: Vec<Expr>| parts.into_iter().map(|e| build(e, dim, budget)).collect::<Built<Vec<_>>>();
+        |parts: Vec<Expr>| parts.into_iter().map(|e| build(e, dim, context)).collect::<Built<Vec<_>>>();
     match expr {
         Expr::Sum(parts) => Ok(Box::new(Sum::new(all(parts)?))),
         Expr::Product(parts) => Ok(Box::new(Product::new(all(parts)?))),
         Expr::Apply { inner, items } => {
-            let mut options = Options::new("(…)", items, dim, budget)?;
+            let mut options = Options::new("(…)", items, dim, context)?;
             let Some(dims) = options.dims()? else {
                 return Err("an expression in parentheses takes the argument dims=[…] alone".to_string());
             };
             if let Some((name, _)) = options.items.first() {
                 return Err(format!("an expression in parentheses has no argument `{name}`; it takes dims"));
             }
-            Ok(Box::new(Select::new(build(*inner, dims.len(), budget)?, &dims, dim)))
+            Ok(Box::new(Select::new(build(*inner, dims.len(), context)?, &dims, dim)))
         }
-        Expr::Call { name, items } => call(&name, items, dim, budget),
+        Expr::Call { name, items } => call(&name, items, dim, context),
     }
 }
 
 /// The kernel of the name and the arguments.
-pub(super) fn call(name: &str, items: Vec<Item>, dim: usize, budget: &mut usize) -> Built<Box<dyn Kernel>> {
-    let Some(entry) = names().iter().find(|e| e.name == name) else {
-        let known: Vec<&str> = names().iter().map(|e| e.name).collect();
+pub(super) fn call(
+    name: &str,
+    items: Vec<Item>,
+    dim: usize,
+    context: &mut Context<'_>,
+) -> Built<Box<dyn Kernel>> {
+    let own = context.own.get(name).map(|kernel| kernel.boxed());
+    let entry = names().iter().find(|e| e.name == name);
+    if own.is_none() && entry.is_none() {
+        let known: Vec<&str> = names().iter().map(|e| e.name).chain(context.own.names()).collect();
         return Err(format!("unknown kernel `{name}`{}; known are {}", hint(name, &known), known.join(", ")));
-    };
-    let mut options = Options::new(entry.name, items, dim, budget)?;
+    }
+    let mut options = Options::new(name, items, dim, context)?;
     let dims = options.dims()?;
     options.dim = dims.as_ref().map_or(dim, Vec::len);
     options.spend(options.dim.saturating_add(OVERHEAD))?;
-    let mut kernel = (entry.make)(&mut options)?;
-    settings::apply(entry, options.items, &mut *kernel)?;
+    let kernel = match (entry, own) {
+        (Some(entry), _) => {
+            let mut kernel = (entry.make)(&mut options)?;
+            settings::apply(
+                &Named { name, options: entry.options, own: false },
+                options.items,
+                &mut *kernel,
+            )?;
+            kernel
+        }
+        (None, Some(mut kernel)) => {
+            if let Some(takes) = kernel.input_dim().filter(|takes| *takes != options.dim) {
+                return Err(format!("`{name}` takes inputs of {takes} columns, found {}", options.dim));
+            }
+            settings::apply(&Named { name, options: &[], own: true }, options.items, &mut *kernel)?;
+            kernel
+        }
+        (None, None) => return Err(format!("unknown kernel `{name}`")),
+    };
     Ok(match dims {
         Some(dims) => Box::new(Select::new(kernel, &dims, dim)),
         None => kernel,

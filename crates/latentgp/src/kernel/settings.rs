@@ -1,18 +1,27 @@
 //! The values, constraints and priors of a parsed kernel's parameters.
 
 use super::Kernel;
-use super::names::Entry;
 use super::options::wrong;
 use super::parse::{Built, COMMON, hint};
 use super::syntax::{Expr, Item, Value};
 use crate::param::{Param, Prior, Transform};
 
+/// What the messages say about a kernel, and whose it is.
+pub(super) struct Named<'a> {
+    /// Its name in expressions.
+    pub name: &'a str,
+    /// The arguments that decide its form.
+    pub options: &'a [&'a str],
+    /// Whether it is a user's own: then a constraint in the expression replaces its own.
+    pub own: bool,
+}
+
 /// Sets values, constraints and priors, and checks that they go together.
-pub(super) fn apply(entry: &Entry, items: Vec<(String, Value)>, kernel: &mut dyn Kernel) -> Built<()> {
+pub(super) fn apply(entry: &Named<'_>, items: Vec<(String, Value)>, kernel: &mut dyn Kernel) -> Built<()> {
     // A part's parameters, such as `base.variance`, are set where the part is written.
     let mut params: Vec<(String, &mut Param)> = kernel.params_mut();
     params.retain(|(name, _)| !name.contains('.'));
-    let own: Vec<Transform> = params.iter().map(|(_, p)| p.transform).collect();
+    let mut own: Vec<Transform> = params.iter().map(|(_, p)| p.transform).collect();
     let mut bounded = vec![false; params.len()];
     for (name, value) in &items {
         if let Some((_, p)) = params.iter_mut().find(|(n, _)| n == name) {
@@ -52,6 +61,9 @@ pub(super) fn apply(entry: &Entry, items: Vec<(String, Value)>, kernel: &mut dyn
                 _ => p.transform = transform(entry.name, &item.value)?,
             }
         }
+    }
+    for (own, _) in own.iter_mut().zip(&bounded).filter(|(_, bounded)| entry.own && **bounded) {
+        *own = Transform::Identity;
     }
     params.iter().zip(own).try_for_each(|((name, p), own)| check(entry.name, name, p, own))
 }

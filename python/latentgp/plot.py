@@ -1,0 +1,316 @@
+"""Pictures of fitted estimators, with matplotlib: each function draws on an Axes and returns it.
+
+>>> import matplotlib
+>>> matplotlib.use("Agg")
+>>> import latentgp as lg
+>>> X, y = lg.datasets.load_iris(return_X_y=True)
+>>> model = lg.BayesianGPLVM(n_components=2, n_inducing=10, max_iter=20, random_state=0).fit(X)
+>>> lg.plot.latent_map(model, labels=y).get_xlabel()
+'latent dimension 1'
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["forecast", "latent_map", "regression", "relevance"]
+
+#: Colours that are told apart by most eyes.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#444444")
+#: Points of one class have one marker, so that classes differ without colours as well.
+MARKERS = "os^DvPX*"
+#: Points on each side of the grid behind a latent map.
+GRID = 60
+
+
+def latent_map(
+    estimator, X=None, *, labels=None, dims=None, ellipses=True, background=True, ax=None, n_std=1.0
+):
+    """The latent positions of rows, with their uncertainty, before the predictive variance.
+
+    Parameters
+    ----------
+    estimator : BayesianGPLVM, GPLVM or PPCA
+        Fitted.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows to place; None shows the training rows.
+    labels : array-like of shape (n_samples,), default=None
+        Classes, drawn with colours, markers and a legend, or numbers of any kind, drawn with a colour bar.
+    dims : tuple of two int, default=None
+        The latent dimensions; None is the two most relevant ones.
+    ellipses : bool, default=True
+        Whether to draw each position's standard deviations.
+    background : bool, default=True
+        Whether to shade the plane by the standard deviation of the data decoded there: light where the model knows.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None is a new figure.
+    n_std : float, default=1.0
+        How many standard deviations an ellipse spans.
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+        With the picture.
+    """
+    check_is_fitted(estimator)
+    ax = _axes(ax, (5.6, 4.6))
+    if X is None:
+        mean, std = estimator.embedding_, estimator.embedding_std_
+    else:
+        mean, std = estimator.transform(X, return_std=True)
+        mean = np.asarray(mean)
+    first, second = _two(estimator, mean.shape[1], dims)
+    x, y = mean[:, first], mean[:, second]
+    if second == first:
+        y = np.zeros_like(x)
+    if labels is not None and len(labels) != len(x):
+        raise ValueError(f"labels has {len(labels)} entries, expected one for each of the {len(x)} rows")
+    limits = _limits(x), _limits(y)
+    if background and first != second:
+        _shade(ax, estimator, mean, first, second, limits)
+    groups, numbers = _groups(labels, len(x))
+    if ellipses and first != second:
+        _ellipses(ax, x, y, n_std * std[:, first], n_std * std[:, second], groups)
+    if numbers is not None:
+        points = ax.scatter(x, y, c=numbers, cmap="viridis", s=16, linewidths=0.4, edgecolors="white", zorder=3)
+        ax.figure.colorbar(points, ax=ax, label=getattr(labels, "name", None) or "", pad=0.02)
+    else:
+        for place, (name, rows) in enumerate(groups):
+            ax.scatter(
+                x[rows], y[rows], s=18, color=COLOURS[place % len(COLOURS)], marker=MARKERS[place % len(MARKERS)],
+                linewidths=0.4, edgecolors="white", label=name, zorder=3,
+            )  # fmt: skip
+        if labels is not None:
+            ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small", loc="best")
+    ax.set(xlim=limits[0], ylim=limits[1], xlabel=f"latent dimension {first + 1}")
+    ax.set_ylabel(f"latent dimension {second + 1}" if first != second else "")
+    return _tidy(ax)
+
+
+def relevance(estimator, *, names=None, ax=None):
+    """How much each latent dimension or each input matters, as bars, the largest being 1.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted, with ``relevance_``, or with the ``projection_`` of SPGPDRRegressor and VDMGPRegressor, of which the
+        length of each direction is drawn.
+    names : sequence of str, default=None
+        What the bars are called; None numbers them.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None is a new figure.
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+        With the picture.
+    """
+    check_is_fitted(estimator)
+    values = getattr(estimator, "relevance_", None)
+    if values is None and getattr(estimator, "projection_", None) is not None:
+        values = np.sqrt((np.asarray(estimator.projection_) ** 2).sum(axis=1))
+    if values is None:
+        raise ValueError(f"{type(estimator).__name__} has no relevance: its kernel does not tell which inputs matter")
+    values = np.asarray(values, dtype=float)
+    values = values / max(values.max(initial=0.0), np.finfo(float).tiny)
+    names = [str(k + 1) for k in range(len(values))] if names is None else list(names)
+    if len(names) != len(values):
+        raise ValueError(f"names has {len(names)} entries, expected {len(values)}")
+    ax = _axes(ax, (5.0, 3.2))
+    places = np.arange(len(values))
+    strong = values >= 0.05
+    ax.bar(places, values, width=0.72, color=np.where(strong, COLOURS[0], "#b9c7d2"), zorder=2)
+    for place, value in zip(places, values):
+        ax.annotate(f"{value:.2f}", (place, value), (0, 2), textcoords="offset points", ha="center", va="bottom",
+                    fontsize="small", color="#444444")  # fmt: skip
+    ax.set_xticks(places, names)
+    ax.set(ylim=(0, 1.12), xlabel="dimension", ylabel="relevance")
+    ax.tick_params(axis="x", length=0)
+    return _tidy(ax)
+
+
+def regression(
+    estimator, X=None, y=None, *, X_std=None, feature=0, at=None, n_points=200, n_std=2.0, extend=0.1, ax=None
+):
+    """The predictive mean and band along one input, with the observations.
+
+    Parameters
+    ----------
+    estimator : GPRegressor, SparseGPRegressor, GPCountRegressor or another regressor
+        Fitted, whose ``predict`` has ``return_std``.
+    X : array-like of shape (n_samples, n_features), default=None
+        Observed inputs, which also say how far the curve goes.
+    y : array-like of shape (n_samples,), default=None
+        Observed outputs.
+    X_std : array-like of shape (n_samples, n_features), float or None, default=None
+        Standard deviations of the inputs, drawn as horizontal bars.
+    feature : int, default=0
+        The input along which to draw.
+    at : array-like of shape (n_features,), default=None
+        The values of the other inputs; None is their means in X.
+    n_points : int, default=200
+        Points of the curve.
+    n_std : float, default=2.0
+        Half the width of the band, in standard deviations.
+    extend : float, default=0.1
+        How far the curve goes beyond the observations, relative to their range.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None is a new figure.
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+        With the picture.
+    """
+    check_is_fitted(estimator)
+    if X is None:
+        raise ValueError("X: expected the observed inputs, which say how far the curve goes")
+    name = str(X.columns[feature]) if hasattr(X, "columns") else "x" if np.shape(X)[1:] == (1,) else f"x{feature}"
+    names = list(X.columns) if hasattr(X, "columns") else None
+    inputs = np.asarray(X, dtype=float)
+    if inputs.ndim != 2:
+        raise ValueError(f"X has the shape {inputs.shape}, expected two dimensions")
+    line = inputs[:, feature]
+    lo, hi = _limits(line, extend)
+    grid = np.tile(inputs.mean(axis=0) if at is None else np.asarray(at, dtype=float), (n_points, 1))
+    grid[:, feature] = np.linspace(lo, hi, n_points)
+    asked = grid if names is None else type(X)(grid, columns=names)
+    mean, std = (np.asarray(v, dtype=float) for v in estimator.predict(asked, return_std=True))
+    if mean.ndim > 1 and mean.shape[1] > 1:
+        raise ValueError(f"the estimator has {mean.shape[1]} outputs, expected one")
+    ax = _axes(ax, (6.0, 3.8))
+    _band(ax, grid[:, feature], mean.ravel(), std.ravel(), n_std)
+    if y is not None:
+        observed = np.asarray(y, dtype=float).ravel()
+        if X_std is not None:
+            spread = np.broadcast_to(np.asarray(X_std, dtype=float), inputs.shape)[:, feature]
+            ax.errorbar(line, observed, xerr=spread, fmt="none", ecolor="#9a9a9a", elinewidth=0.8, zorder=3)
+        ax.scatter(line, observed, s=16, color="#222222", linewidths=0.4, edgecolors="white", zorder=4,
+                   label="observed")  # fmt: skip
+    ax.set(xlim=(lo, hi), xlabel=name, ylabel=getattr(y, "name", None) or "y")
+    ax.legend(frameon=False, fontsize="small")
+    return _tidy(ax)
+
+
+def forecast(estimator, horizon, *, history=None, truth=None, index=None, n_std=2.0, ax=None):
+    """The forecast of a series with its band, after the series itself.
+
+    Parameters
+    ----------
+    estimator : GPNarx
+        Fitted on one series.
+    horizon : int
+        Steps to forecast.
+    history : array-like of shape (n_steps,), default=None
+        The series that the estimator was fitted on, drawn before the forecast.
+    truth : array-like of shape (horizon,), default=None
+        What came, to compare with.
+    index : array-like, default=None
+        Times of history and forecast, one after the other; None counts steps from 0.
+    n_std : float, default=2.0
+        Half the width of the band, in standard deviations.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None is a new figure.
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+        With the picture.
+    """
+    check_is_fitted(estimator)
+    mean, std = (np.asarray(v, dtype=float) for v in estimator.forecast(horizon, return_std=True))
+    if mean.ndim > 1 and mean.shape[1] > 1:
+        raise ValueError(f"the estimator has {mean.shape[1]} series, expected one")
+    past = np.zeros(0) if history is None else np.asarray(history, dtype=float).ravel()
+    times = np.arange(len(past) + len(mean)) if index is None else np.asarray(index)
+    if len(times) != len(past) + len(mean):
+        raise ValueError(f"index has {len(times)} entries, expected {len(past)} of the past and {len(mean)} to come")
+    ax = _axes(ax, (7.0, 3.8))
+    after = times[len(past) :]
+    if len(past):
+        ax.plot(times[: len(past)], past, color="#222222", lw=1.2, label="observed", zorder=3)
+        ax.axvline(after[0], color="#9a9a9a", lw=0.8, ls=":", zorder=1)
+    _band(ax, after, mean.ravel(), std.ravel(), n_std, "forecast")
+    if truth is not None:
+        came = np.asarray(truth, dtype=float).ravel()
+        ax.plot(after[: len(came)], came, color="#222222", lw=1.0, ls=(0, (3, 2)), label="what came", zorder=4)
+    ax.set(xlabel="time", ylabel=getattr(history, "name", None) or "value")
+    ax.margins(x=0.01)
+    ax.legend(frameon=False, fontsize="small", loc="upper left")
+    return _tidy(ax)
+
+
+def _band(ax, x, mean, std, n_std, label="mean"):
+    ax.fill_between(x, mean - n_std * std, mean + n_std * std, color=COLOURS[0], alpha=0.18, lw=0, zorder=1,
+                    label=f"± {n_std:g} standard deviations")  # fmt: skip
+    ax.plot(x, mean, color=COLOURS[0], lw=1.8, label=label, zorder=2)
+
+
+def _shade(ax, estimator, mean, first, second, limits):
+    """The root of the mean variance of the decoded columns, each in units of its own spread over the map."""
+    xs, ys = (np.linspace(*side, GRID) for side in limits)
+    grid = np.tile(mean.mean(axis=0), (GRID * GRID, 1))
+    grid[:, first], grid[:, second] = (of.ravel() for of in np.meshgrid(xs, ys))
+    there, _ = estimator.inverse_transform(mean, return_std=True)
+    _, std = estimator.inverse_transform(grid, return_std=True)
+    scale = np.maximum(np.asarray(there).std(axis=0), np.finfo(float).tiny)
+    depth = np.sqrt(((std / scale) ** 2).mean(axis=1)).reshape(GRID, GRID)
+    ax.imshow(depth, extent=(*limits[0], *limits[1]), origin="lower", aspect="auto", cmap="Greys",
+              vmin=0.0, vmax=1.8 * max(depth.max(), np.finfo(float).tiny), interpolation="bicubic", zorder=0)  # fmt: skip
+
+
+def _ellipses(ax, x, y, width, height, groups):
+    from matplotlib.collections import EllipseCollection
+
+    for place, (_, rows) in enumerate(groups):
+        shapes = EllipseCollection(
+            2 * width[rows], 2 * height[rows], np.zeros(len(rows)), units="xy", transOffset=ax.transData,
+            offsets=np.column_stack([x[rows], y[rows]]), facecolors=COLOURS[place % len(COLOURS)], alpha=0.16,
+            edgecolors="none", zorder=2,
+        )  # fmt: skip
+        ax.add_collection(shapes)
+
+
+def _groups(labels, count):
+    """Names and rows of classes, and where labels are measurements these instead."""
+    if labels is None:
+        return [("", np.arange(count))], None
+    labels = np.asarray(labels)
+    if labels.dtype.kind == "f" and len(np.unique(labels)) > len(COLOURS):
+        return [("", np.arange(len(labels)))], labels
+    return [(str(name), np.flatnonzero(labels == name)) for name in np.unique(labels)], None
+
+
+def _two(estimator, count, dims):
+    if dims is None:
+        order = np.argsort(-np.asarray(estimator.relevance_), kind="stable")
+        return int(order[0]), int(order[min(1, count - 1)])
+    first, second = dims
+    for q in dims:
+        if not 0 <= q < count:
+            raise ValueError(f"dims: expected dimensions from 0 to {count - 1}, found {q}")
+    return int(first), int(second)
+
+
+def _limits(of, room=0.08):
+    lo, hi = float(np.min(of)), float(np.max(of))
+    pad = room * (hi - lo) or 1.0
+    return lo - pad, hi + pad
+
+
+def _axes(ax, size):
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("latentgp.plot needs matplotlib: pip install matplotlib") from error
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def _tidy(ax):
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color("#888888")
+    ax.tick_params(color="#888888", labelsize="small")
+    return ax
