@@ -175,7 +175,9 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     for line in &run.skipped {
         out::note(common.quiet, line);
     }
-    out::note(common.quiet, format!("results are in {}", args.out.display()));
+    if !run.parts.is_empty() {
+        out::note(common.quiet, format!("results are in {}", args.out.display()));
+    }
     ended
 }
 

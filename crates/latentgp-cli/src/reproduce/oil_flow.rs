@@ -125,6 +125,13 @@ fn read(path: &str) -> Outcome<Data> {
     if labels.len() != y.rows() || labels.as_slice().iter().any(|l| ![0.0, 1.0, 2.0].contains(l)) {
         return Err(Failure::data(format!("{path}: expected a label 0, 1 or 2 for each row of `Y`")));
     }
+    let least = PapersTraining::default().inducing;
+    if y.rows() < least {
+        return Err(Failure::data(format!(
+            "{path}: expected at least {least} rows of `Y`, found {}",
+            y.rows()
+        )));
+    }
     let labels = labels.as_slice().iter().map(|l| *l as usize).collect();
     Data::new(y, labels, ["0", "1", "2"].map(|n| format!("class {n}")).to_vec())
 }
