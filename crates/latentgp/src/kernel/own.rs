@@ -27,7 +27,7 @@ use crate::param::{Param, Transform};
 ///     }
 ///     fn k<S: Scalar>(&self, x: &[S], z: &[S], theta: &[S]) -> S {
 ///         let r2: S = x.iter().zip(z).map(|(&x, &z)| ((x - z) / theta[0]).powi(2)).sum();
-///         (r2 + 1.0).recip()
+///         (r2 + 1.0).powi(-1)
 ///     }
 /// }
 ///

@@ -36,7 +36,7 @@ pub enum ProjectionStart {
 /// ```
 /// use latentgp::{Mat, kernel::Matern52, model::{Model, SpgpDrTraining}};
 /// use std::ops::ControlFlow;
-/// let x = Mat::from_fn(60, 3, |i, j| ((i * 7 + j * 11) as f64 * 0.618).fract());
+/// let x = Mat::from_fn(60, 3, |i, j| ((i + 1) as f64 * [0.618, 0.414, 0.732][j]).fract());
 /// let y = Mat::from_fn(60, 1, |i, _| (4.0 * (x[(i, 0)] - x[(i, 2)])).sin());
 /// let how = SpgpDrTraining { latent_dim: 1, inducing: 10, ..Default::default() };
 /// let fit = how.fit(&x, &y, &Matern52::new(1), &|_| ControlFlow::Continue(()))?;
