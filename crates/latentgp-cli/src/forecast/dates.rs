@@ -1,6 +1,7 @@
 //! Dates that go on: `1960-12` is followed by `1961-01`, where all dates before it are as far apart.
 //!
-//! Known are years, months (`1960-12`) and days (`1960-12-31`), a month or a number of days apart.
+//! Known are years, months (`1960-12`) and days (`1960-12-31`), months or a number of days apart; days at the ends of
+//! months stay there.
 
 /// The longest step between two days.
 const MOST_DAYS: usize = 400;
@@ -30,11 +31,25 @@ pub fn after(dates: &[String], count: usize) -> Option<Vec<String>> {
     Some((0..count).map(|_| on()).collect())
 }
 
+/// Whether the dates run from the newest to the oldest.
+pub fn backward(dates: &[String]) -> bool {
+    let parts: Option<Vec<_>> = dates.iter().map(|d| numbers(d)).collect();
+    parts.is_some_and(|p| p.len() > 1 && p.windows(2).all(|w| w[0].0 > w[1].0))
+}
+
 type Next = Box<dyn Fn([i64; 3]) -> [i64; 3]>;
 
 /// How the second date follows from the first.
 fn step(a: [i64; 3], b: [i64; 3], width: usize) -> Option<Next> {
     let months = 12 * (b[0] - a[0]) + b[1] - a[1];
+    let ends = |[y, m, d]: [i64; 3]| d == length(y, m);
+    if width == 3 && months > 0 && ends(a) && ends(b) {
+        return Some(Box::new(move |[y, m, _]: [i64; 3]| {
+            let at = 12 * y + m - 1 + months;
+            let (y, m) = (at.div_euclid(12), at.rem_euclid(12) + 1);
+            [y, m, length(y, m)]
+        }));
+    }
     if width < 3 || (a[2] == b[2] && a[2] <= 28) {
         return (months > 0).then(|| {
             Box::new(move |[y, m, d]: [i64; 3]| {
@@ -106,9 +121,18 @@ mod tests {
             (vec!["2024-02-27", "2024-02-28"], ["2024-02-29", "2024-03-01"]),
             (vec!["2023-12-17", "2023-12-24"], ["2023-12-31", "2024-01-07"]),
             (vec!["2023-11-15", "2023-12-15"], ["2024-01-15", "2024-02-15"]),
+            (vec!["2023-11-30", "2023-12-31"], ["2024-01-31", "2024-02-29"]),
+            (vec!["2023-02-28", "2023-03-31"], ["2023-04-30", "2023-05-31"]),
         ] {
             assert_eq!(go(&dates, 2).unwrap(), next, "{dates:?}");
         }
+    }
+
+    #[test]
+    fn the_newest_first_is_seen() {
+        let dates = |all: &[&str]| all.iter().map(|d| d.to_string()).collect::<Vec<_>>();
+        assert!(backward(&dates(&["2024-02-01", "2024-01-31", "2023-05-01"])));
+        assert!(!backward(&dates(&["2023-01-01", "2023-01-02"])) && !backward(&dates(&["b", "a"])));
     }
 
     #[test]

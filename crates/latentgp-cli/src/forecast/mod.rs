@@ -214,6 +214,9 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     interrupt::listen()?;
     let series = Series::read(args)?;
     let job = Job::new(args, common, &series)?;
+    if let Some(note) = series.dates_note(job.end()) {
+        out::note(common.quiet, note);
+    }
     if args.backtest {
         return backtest::run(args, common, &job, &series);
     }

@@ -66,6 +66,23 @@ impl Series {
         Some((name, all[rows].to_vec()))
     }
 
+    /// What is to be said of the dates when rows up to `end` are forecast.
+    pub fn dates_note(&self, end: usize) -> Option<String> {
+        let (name, given) = self.dates.as_ref()?;
+        if dates::backward(given) {
+            return Some(format!(
+                "column `{name}` runs from the newest to the oldest, and rows are learnt in the order they have; sort \
+                 them to forecast the future"
+            ));
+        }
+        let missing = end.saturating_sub(given.len());
+        (missing > 0 && dates::after(given, missing).is_none()).then(|| {
+            format!(
+                "column `{name}` has no even steps of years, months or days: dates to come are left empty"
+            )
+        })
+    }
+
     /// Errs unless there are enough rows for windows of that length and something to learn from.
     pub fn check_length(&self, longest: usize) -> Outcome {
         match self.values.rows() {
