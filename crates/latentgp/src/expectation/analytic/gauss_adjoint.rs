@@ -5,7 +5,7 @@
 
 use super::gauss::place;
 use super::pair::{Pair, Slopes};
-use super::tile::{BLOCK, Group, HALF, Rows, Tile, groups, map_tile};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_tiles, groups, map_tile};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::vmath::{Laned, exp_decay, fma, in_lanes};
@@ -30,17 +30,18 @@ pub(super) fn pull_rows(
     in_lanes(PullRows { pair, q, z, points, weigh, bars, slopes });
 }
 
-/// Backward of a pair whose F̄, rows × cols, is the same at every point.
+/// Backward of a pair whose F̄, rows × cols, is the same at every point; with its values, if they were kept.
 pub(super) fn pull(
     pair: &Pair<'_>,
     q: &Gaussians,
     z: &Mat,
     points: Range<usize>,
     weights: &[f64],
+    kept: Option<&[f64]>,
     bars: Bars<'_>,
     slopes: &mut Slopes,
 ) {
-    in_lanes(Pull { pair, q, z, points, weights, bars, slopes });
+    in_lanes(Pull { pair, q, z, points, weights, kept, bars, slopes });
 }
 
 /// What the sums of one side of a pair give in one dimension: Σ rδ², Σ vδ and Σ rδ, of the products v of T with the
@@ -145,6 +146,7 @@ struct Pull<'t> {
     z: &'t Mat,
     points: Range<usize>,
     weights: &'t [f64],
+    kept: Option<&'t [f64]>,
     bars: Bars<'t>,
     slopes: &'t mut Slopes,
 }
@@ -185,7 +187,8 @@ impl Laned for Pull<'_> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
-        let Pull { pair, q, z, points, weights, mut bars, slopes } = self;
+        let Pull { pair, q, z, points, weights, kept, mut bars, slopes } = self;
+        let mut kept = kept.map(|kept| as_tiles::<L>(kept).iter());
         let shape = pair.shape();
         let mut group = Group::<L>::new(z, shape);
         let (dim, features) = (group.dim, group.dim + 1);
@@ -209,8 +212,14 @@ impl Laned for Pull<'_> {
                     let own = c * features..(c + 1) * features;
                     let (other_delta, other_sums) = (&group.delta[own.clone()], &mut right[own]);
                     for (h, weights) in (0..shape.halves(c)).zip(&mut weights) {
-                        let mut t = group.exponents::<FMA>(b, c, h, &[0.0; L]);
-                        map_tile(&mut t, exp_decay::<FMA>);
+                        let mut t = match kept.as_mut().and_then(Iterator::next) {
+                            Some(values) => *values,
+                            None => {
+                                let mut values = group.exponents::<FMA>(b, c, h);
+                                map_tile(&mut values, exp_decay::<FMA>);
+                                values
+                            }
+                        };
                         for r in 0..BLOCK {
                             for w in 0..HALF {
                                 t[r][w] = t[r][w].map(|v| v * weights[r][w]);
