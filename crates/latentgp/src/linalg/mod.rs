@@ -5,8 +5,10 @@
 
 mod blocked;
 mod cholesky;
+mod rows;
 
 pub use cholesky::Cholesky;
+pub(crate) use rows::add_abt_lower;
 
 use crate::error::{Error, Result};
 use crate::mat::Mat;

@@ -1,0 +1,267 @@
+//! Rules whose nodes move one coordinate each, with kernels that know [`Star`]s: what [`rule`](super::rule) says, for less.
+//!
+//! ```text
+//! forward    K = k(Z, x), M×SB     Ψ1 = Σ w_s K_sᵀ     Ψ2 = K W Kᵀ
+//! backward   K̄ = (Ψ̄1ᵀ + (Ψ̄2 + Ψ̄2ᵀ) K) W  ──pull──▶  μ̄, S̄, Z̄, θ̄
+//! ```
+//!
+//! A tile has B points, in lanes, and all arms; its K stays in the cache. Where B is more than there are points, the last is
+//! repeated, and counts nothing.
+
+use super::rule::Rule;
+use super::{Gaussians, Psi, PsiGrad};
+use crate::blocks;
+use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarKernel};
+use crate::linalg::{self, Cholesky, Op};
+use crate::mat::Mat;
+use crate::param;
+use std::ops::Range;
+
+/// Numbers of K in a tile, about: on the way back K, its slopes and K̄ stay in the second-level cache together.
+const ROOM: usize = 1 << 14;
+/// Points of a tile at the most.
+const POINTS: usize = 64;
+
+/// All points, the arms of each, and what they meet.
+pub(super) struct Stars<'a> {
+    kernel: &'a dyn StarKernel,
+    q: &'a Gaussians,
+    z: &'a Mat,
+    /// Some arms at a time, where there are more than a tile has room for.
+    arms: Vec<Arms>,
+    /// The weight of every node, where all have the same.
+    common: Option<f64>,
+    /// Σ w.
+    weight: f64,
+}
+
+/// Some points in lanes: μ, √S and their gradients, Q×B.
+#[derive(Default)]
+struct Tile {
+    points: Range<usize>,
+    mean: Mat,
+    std: Mat,
+    mean_bar: Mat,
+    std_bar: Mat,
+}
+
+impl Tile {
+    /// Takes some points.
+    fn place(&mut self, points: Range<usize>, q: &Gaussians) {
+        let (dim, lanes, last) = (q.dim(), points.len().next_multiple_of(LANES), points.end - 1);
+        self.mean.resize(dim, lanes);
+        self.std.resize(dim, lanes);
+        for i in 0..lanes {
+            let n = (points.start + i).min(last);
+            for (d, (mean, var)) in q.mean.row(n).iter().zip(q.var.row(n)).enumerate() {
+                self.mean[(d, i)] = *mean;
+                self.std[(d, i)] = var.sqrt();
+            }
+        }
+        self.points = points;
+    }
+
+    /// B.
+    fn lanes(&self) -> usize {
+        self.mean.cols()
+    }
+
+    /// Zeros in the columns of lanes that have no point of their own.
+    fn blank(&self, k: &mut Mat) {
+        let (own, lanes) = (self.points.len(), self.lanes());
+        if own < lanes {
+            k.as_mut_slice().chunks_exact_mut(lanes).for_each(|arm| arm[own..].fill(0.0));
+        }
+    }
+
+    /// Adds the gradients to rows of μ̄ and S̄; S̄ = ∂F/∂√S / 2√S.
+    fn hand_out(&self, mean: &mut [f64], var: &mut [f64]) {
+        let dim = self.mean.rows();
+        let rows = mean.chunks_exact_mut(dim).zip(var.chunks_exact_mut(dim));
+        for (i, (mean, var)) in rows.enumerate() {
+            for d in 0..dim {
+                mean[d] += self.mean_bar[(d, i)];
+                let std = self.std[(d, i)];
+                if std > 0.0 {
+                    var[d] += self.std_bar[(d, i)] / (2.0 * std);
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Stars<'a> {
+    /// `None` where the nodes are no star, or the kernel knows none.
+    pub fn new(rule: &impl Rule, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Option<Self> {
+        let (kernel, dim) = (kernel.star()?, q.dim());
+        if rule.draws(dim, 0).is_some() {
+            return None;
+        }
+        let weights = rule.weights(dim);
+        let together = (ROOM / (LANES * z.rows().max(1))).max(2 * dim + 1);
+        let arms = Arms::of(&rule.nodes(dim), &weights, together)?;
+        let common = weights.iter().all(|w| *w == weights[0]).then_some(weights[0]);
+        Some(Stars { kernel, q, z, arms, common, weight: weights.iter().sum() })
+    }
+
+    /// Operations a point, roughly.
+    fn cost(&self) -> usize {
+        let (m, arms) = (self.z.rows(), self.arms.iter().map(|arms| arms.all().len()).sum::<usize>());
+        arms.saturating_mul(m * (16 + m / 4))
+    }
+
+    /// Calls `visit` for tiles of some points that have about as many each, `room` numbers of K in each.
+    fn each_tile(&self, points: Range<usize>, room: usize, mut visit: impl FnMut(&mut Tile)) {
+        let wide = self.arms[0].all().len() * self.z.rows();
+        let most = (room / wide / LANES * LANES).clamp(LANES, POINTS);
+        let tiles = points.len().div_ceil(most).max(1);
+        let each = points.len().div_ceil(tiles).next_multiple_of(LANES);
+        let mut tile = Tile::default();
+        for start in points.clone().step_by(each) {
+            tile.place(start..(start + each).min(points.end), self.q);
+            visit(&mut tile);
+        }
+    }
+
+    /// The lower triangle of Ψ2 of some points; adds their rows of Ψ1.
+    fn forward(&self, points: Range<usize>, whiten: Option<&Cholesky>, psi1: &mut [f64]) -> Mat {
+        let (m, from) = (self.z.rows(), points.start);
+        let mut psi2 = Mat::zeros(m, m);
+        let mut blocks = self.kernel.at(self.z);
+        let (mut k, mut weighted) = (Mat::default(), Mat::default());
+        self.each_tile(points, 2 * ROOM, |tile| {
+            let own = (tile.points.start - from) * m..(tile.points.end - from) * m;
+            for arms in &self.arms {
+                k.resize(m, arms.all().len() * tile.lanes());
+                blocks.cross(&Star { mean: &tile.mean, std: &tile.std, arms }, false, &mut k);
+                tile.blank(&mut k);
+                add_psi1(arms, &k, tile.lanes(), &mut psi1[own.clone()]);
+                if let Some(l) = whiten {
+                    l.solve_l(&mut k);
+                }
+                match self.common {
+                    Some(w) => linalg::add_abt_lower(w, &k, &k, &mut psi2),
+                    None => {
+                        weigh(arms, &k, &mut weighted);
+                        linalg::add_abt_lower(1.0, &k, &weighted, &mut psi2);
+                    }
+                }
+            }
+        });
+        psi2
+    }
+
+    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄. `doubled` is Ψ̄2 + Ψ̄2ᵀ.
+    fn backward(
+        &self,
+        points: Range<usize>,
+        psi1_bar: &Mat,
+        doubled: &Mat,
+        mean: &mut [f64],
+        var: &mut [f64],
+    ) -> (Vec<f64>, Mat) {
+        let (dim, from) = (self.q.dim(), points.start);
+        let mut blocks = self.kernel.at(self.z);
+        let (mut k, mut k_bar) = (Mat::default(), Mat::default());
+        self.each_tile(points, ROOM, |tile| {
+            for bar in [&mut tile.mean_bar, &mut tile.std_bar] {
+                bar.resize(dim, tile.mean.cols());
+                bar.fill(0.0);
+            }
+            for arms in &self.arms {
+                let star = Star { mean: &tile.mean, std: &tile.std, arms };
+                k.resize(self.z.rows(), arms.all().len() * tile.mean.cols());
+                blocks.cross(&star, true, &mut k);
+                tile.blank(&mut k);
+                k_bar.resize(k.rows(), k.cols());
+                spread(psi1_bar, tile, &mut k_bar);
+                linalg::gemm(1.0, doubled, Op::N, &k, Op::N, &mut k_bar);
+                blocks.pull(&star, &k, &k_bar, &mut tile.mean_bar, &mut tile.std_bar);
+            }
+            let own = (tile.points.start - from) * dim..(tile.points.end - from) * dim;
+            tile.hand_out(&mut mean[own.clone()], &mut var[own]);
+        });
+        let (mut theta, mut z_bar) = (vec![0.0; param::count(self.kernel)], Mat::zeros(self.z.rows(), dim));
+        blocks.finish(&mut theta, &mut z_bar);
+        (theta, z_bar)
+    }
+
+    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given.
+    pub fn psi(&self, whiten: Option<&Cholesky>) -> Psi {
+        let (n, m) = (self.q.n(), self.z.rows());
+        let mut psi = Psi::zeros(n, m);
+        if n == 0 || m == 0 {
+            return psi;
+        }
+        let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
+            self.forward(points, whiten, psi1)
+        });
+        parts.iter().for_each(|psi2| psi.psi2.add_scaled(1.0, psi2));
+        linalg::mirror_lower(&mut psi.psi2);
+        // k(x, x) is the same everywhere.
+        let mut one = [0.0];
+        self.kernel.diag(&Mat::zeros(1, self.q.dim()), &mut one);
+        psi.psi0 = one[0] * n as f64 * self.weight;
+        psi
+    }
+
+    /// Chains Ψ̄ back.
+    pub fn psi_adjoint(&self, bar: &Psi, grad: PsiGrad<'_>) {
+        let n = self.q.n();
+        if n == 0 || self.z.rows() == 0 {
+            return;
+        }
+        let mut doubled = bar.psi2.t();
+        doubled.add_scaled(1.0, &bar.psi2);
+        let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, [mean, var]| {
+            self.backward(points, &bar.psi1, &doubled, mean, var)
+        });
+        for (theta, z_bar) in &parts {
+            grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);
+            grad.z.add_scaled(1.0, z_bar);
+        }
+        let theta = KernelGrad { theta: grad.theta, x: None, z: None };
+        let psi0_bar = bar.psi0 * n as f64 * self.weight;
+        self.kernel.diag_adjoint(&Mat::zeros(1, self.q.dim()), &[psi0_bar], theta);
+    }
+}
+
+/// Adds Σ w_s K_sᵀ to rows of Ψ1.
+fn add_psi1(arms: &Arms, k: &Mat, lanes: usize, psi1: &mut [f64]) {
+    let m = k.rows();
+    for j in 0..m {
+        for from in (0..psi1.len() / m).step_by(LANES) {
+            let mut sum = [0.0; LANES];
+            for (arm, k) in arms.all().iter().zip(k.row(j).chunks_exact(lanes)) {
+                sum.iter_mut().zip(&k[from..]).for_each(|(sum, k)| *sum += arm.weight * k);
+            }
+            let rows = psi1[from * m..].chunks_exact_mut(m);
+            rows.zip(sum).for_each(|(row, sum)| row[j] += sum);
+        }
+    }
+}
+
+/// K W.
+fn weigh(arms: &Arms, k: &Mat, out: &mut Mat) {
+    let lanes = k.cols() / arms.all().len();
+    out.resize(k.rows(), k.cols());
+    for j in 0..k.rows() {
+        let columns = out.row_mut(j).chunks_exact_mut(lanes).zip(k.row(j).chunks_exact(lanes));
+        for ((out, k), arm) in columns.zip(arms.all()) {
+            out.iter_mut().zip(k).for_each(|(out, k)| *out = arm.weight * k);
+        }
+    }
+}
+
+/// Writes Ψ̄1ᵀ of a tile's points to the columns of every arm; zero where a lane has no point of its own.
+fn spread(psi1_bar: &Mat, tile: &Tile, k_bar: &mut Mat) {
+    let lanes = tile.lanes();
+    for j in 0..k_bar.rows() {
+        let (first, others) = k_bar.row_mut(j).split_at_mut(lanes);
+        first.fill(0.0);
+        first.iter_mut().zip(tile.points.clone()).for_each(|(bar, n)| *bar = psi1_bar[(n, j)]);
+        for arm in others.chunks_exact_mut(lanes) {
+            arm.iter_mut().zip(&*first).for_each(|(bar, first)| *bar = *first);
+        }
+    }
+}
