@@ -265,3 +265,134 @@ fn spread(psi1_bar: &Mat, tile: &Tile, k_bar: &mut Mat) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Expectation, GaussHermite, ScaledUnscented, Unscented};
+    use super::*;
+    use crate::kernel;
+
+    /// Sums are taken in another order, and Σ e² − e² loses a digit.
+    const TOLERANCE: f64 = 1e-12;
+    const KERNELS: [&str; 7] = [
+        "rbf(variance=1.3)",
+        "matern12",
+        "matern32(lengthscale=1.7)",
+        "matern52",
+        "rational_quadratic(alpha=0.7)",
+        "matern32(ard=false) + rbf(lengthscale=0.6)",
+        "matern52 + rational_quadratic + matern12(variance=0.2)",
+    ];
+
+    fn some(rows: usize, cols: usize, step: f64) -> Mat {
+        Mat::from_fn(rows, cols, |i, j| 2.0 * (step * (i * cols + j) as f64 + 0.3).sin())
+    }
+
+    /// Points, one of them certain in one coordinate, and inducing inputs.
+    fn inputs(n: usize, dim: usize, m: usize) -> (Gaussians, Mat) {
+        let mut var = some(n, dim, 1.9).map(|v| 0.1 + 0.05 * v);
+        var[(n / 2, 0)] = 0.0;
+        (Gaussians::new(some(n, dim, 0.7), var).unwrap(), some(m, dim, 1.3))
+    }
+
+    struct Grads {
+        theta: Vec<f64>,
+        z: Mat,
+        mean: Mat,
+        var: Mat,
+    }
+
+    fn adjoint(rule: &dyn Expectation, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Grads {
+        let (n, dim, m) = (q.n(), q.dim(), z.rows());
+        let bar = Psi { psi0: 0.4, psi1: some(n, m, 0.9), psi2: some(m, m, 0.31) };
+        let mut grads = Grads {
+            theta: vec![0.5; param::count(kernel)],
+            z: Mat::filled(m, dim, 0.5),
+            mean: Mat::filled(n, dim, 0.5),
+            var: Mat::filled(n, dim, 0.5),
+        };
+        let Grads { theta, z: z_bar, mean, var } = &mut grads;
+        rule.psi_adjoint(kernel, q, z, &bar, PsiGrad { theta, z: z_bar, mean, var }).unwrap();
+        grads
+    }
+
+    fn close(what: &str, found: &[f64], expected: &[f64]) {
+        let size = expected.iter().fold(1e-3, |size: f64, v| size.max(v.abs()));
+        for (a, b) in found.iter().zip(expected) {
+            assert!((a - b).abs() <= TOLERANCE * size, "{what}: {a} against {b}, of {size}");
+        }
+    }
+
+    /// Psi and gradients beside those by way of all nodes, which a factor of one leads to.
+    fn compare(rule: &impl Rule, expression: &str, (n, dim, m): (usize, usize, usize)) {
+        let what = format!("{} {expression} at {n}, {dim}, {m}", Rule::expression(rule));
+        let kernel = kernel::parse(expression, dim).unwrap();
+        let plain = kernel::parse(&format!("({expression}) * constant"), dim).unwrap();
+        let (q, z) = inputs(n, dim, m);
+        assert!(Stars::new(rule, &*kernel, &q, &z).is_some() && plain.star().is_none(), "{what}");
+        let mut kzz = Mat::zeros(m, m);
+        kernel.gram(&z, &mut kzz);
+        (0..m).for_each(|i| kzz[(i, i)] += 0.1);
+        let l = Cholesky::new(&kzz, "Kzz").unwrap();
+        for (found, expected) in [
+            (rule.psi(&*kernel, &q, &z), rule.psi(&*plain, &q, &z)),
+            (rule.psi_whitened(&*kernel, &q, &z, &l), rule.psi_whitened(&*plain, &q, &z, &l)),
+        ] {
+            let (found, expected) = (found.unwrap(), expected.unwrap());
+            close(&what, &[found.psi0], &[expected.psi0]);
+            close(&what, found.psi1.as_slice(), expected.psi1.as_slice());
+            close(&what, found.psi2.as_slice(), expected.psi2.as_slice());
+        }
+        let (found, expected) = (adjoint(rule, &*kernel, &q, &z), adjoint(rule, &*plain, &q, &z));
+        close(&what, &found.theta, &expected.theta);
+        close(&what, found.z.as_slice(), expected.z.as_slice());
+        close(&what, found.mean.as_slice(), expected.mean.as_slice());
+        close(&what, found.var.as_slice(), expected.var.as_slice());
+    }
+
+    #[test]
+    fn stars_say_what_all_nodes_say() {
+        let centred = ScaledUnscented { alpha: 1.0, kappa: 0.5 };
+        for kernel in KERNELS {
+            for size in [(1, 1, 1), (37, 3, 5), (131, 2, 9)] {
+                compare(&Unscented, kernel, size);
+                compare(&centred, kernel, size);
+            }
+            compare(&GaussHermite::new(31), kernel, (19, 1, 100));
+        }
+    }
+
+    #[test]
+    fn nothing_meets_nothing() {
+        let kernel = kernel::parse("matern32", 2).unwrap();
+        for (n, m) in [(0, 3), (3, 0)] {
+            let q = Gaussians::new(Mat::zeros(n, 2), Mat::filled(n, 2, 0.1)).unwrap();
+            let psi = Unscented.psi(&*kernel, &q, &Mat::zeros(m, 2)).unwrap();
+            assert_eq!(psi, Psi::zeros(n, m));
+        }
+    }
+
+    #[test]
+    fn a_variance_of_zero_takes_the_other_way() {
+        let mut kernel = kernel::Matern32::new(2);
+        kernel.variance.set(0.0);
+        let (q, z) = inputs(5, 2, 3);
+        assert!(Stars::new(&Unscented, &kernel, &q, &z).is_none());
+        let grads = adjoint(&Unscented, &kernel, &q, &z);
+        assert!(grads.theta[0] != 0.5 && grads.theta.iter().all(|v| v.is_finite()));
+    }
+
+    #[test]
+    fn threads_do_not_change_the_bits() {
+        let kernel = kernel::parse("matern32 + rbf", 3).unwrap();
+        let (q, z) = inputs(1003, 3, 21);
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let grads = adjoint(&Unscented, &*kernel, &q, &z);
+                (Unscented.psi(&*kernel, &q, &z).unwrap(), grads.theta, grads.z, grads.mean, grads.var)
+            })
+        };
+        assert_eq!(run(1), run(2));
+    }
+}

@@ -1,6 +1,6 @@
 //! The shapes κ(r²) of stationary kernels.
 
-use crate::vmath::{exp, fma};
+use crate::vmath::{exp_decay, fma};
 
 /// The shapes of the stationary kernels here.
 pub mod shape {
@@ -48,12 +48,19 @@ pub trait Shape: Copy + Default + Send + Sync + 'static {
     const GAUSSIAN: bool = false;
 }
 
+/// A distance, or one at which e^−a is nothing, however large the factor before it. NaN stays NaN.
+#[inline(always)]
+fn near(a: f64) -> f64 {
+    const FAR: f64 = 708.0;
+    if a > FAR { FAR } else { a }
+}
+
 impl Shape for shape::Rbf {
     const NAME: &'static str = "rbf";
     const GAUSSIAN: bool = true;
     #[inline(always)]
     fn kappa_at<const FMA: bool>(r2: f64, _: f64) -> (f64, f64) {
-        let k = exp::<FMA>(-0.5 * r2);
+        let k = exp_decay::<FMA>(-0.5 * r2);
         (k, -0.5 * k)
     }
 }
@@ -62,11 +69,11 @@ impl Shape for shape::Matern12 {
     const NAME: &'static str = "matern12";
     #[inline(always)]
     fn argument(r2: f64) -> f64 {
-        r2.sqrt()
+        near(r2.sqrt())
     }
     #[inline(always)]
     fn kappa_at<const FMA: bool>(r: f64, _: f64) -> (f64, f64) {
-        let k = exp::<FMA>(-r);
+        let k = exp_decay::<FMA>(-r);
         (k, if r > 0.0 { -0.5 * k / r } else { 0.0 })
     }
 }
@@ -75,11 +82,11 @@ impl Shape for shape::Matern32 {
     const NAME: &'static str = "matern32";
     #[inline(always)]
     fn argument(r2: f64) -> f64 {
-        (3.0 * r2).sqrt()
+        near((3.0 * r2).sqrt())
     }
     #[inline(always)]
     fn kappa_at<const FMA: bool>(a: f64, _: f64) -> (f64, f64) {
-        let e = exp::<FMA>(-a);
+        let e = exp_decay::<FMA>(-a);
         (fma::<FMA>(a, e, e), -1.5 * e)
     }
 }
@@ -88,11 +95,11 @@ impl Shape for shape::Matern52 {
     const NAME: &'static str = "matern52";
     #[inline(always)]
     fn argument(r2: f64) -> f64 {
-        (5.0 * r2).sqrt()
+        near((5.0 * r2).sqrt())
     }
     #[inline(always)]
     fn kappa_at<const FMA: bool>(a: f64, _: f64) -> (f64, f64) {
-        let e = exp::<FMA>(-a);
+        let e = exp_decay::<FMA>(-a);
         (e * (1.0 + a + a * a / 3.0), -5.0 / 6.0 * e * (1.0 + a))
     }
 }

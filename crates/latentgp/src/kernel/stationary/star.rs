@@ -164,11 +164,7 @@ impl<S: Shape> Vectorized for Cross<'_, '_, S> {
     fn run<const FMA: bool>(self) {
         let Blocks { kernel, z, axes, slope, .. } = self.blocks;
         let (variance, alpha, width) = (kernel.variance.get(), kernel.alpha(), self.out.cols());
-        let finish = |k: &mut f64, slope: &mut f64| {
-            let (kappa, kappa_bar) = S::kappa_at::<FMA>(*k, alpha);
-            (*k, *slope) = (variance * kappa, variance * kappa_bar);
-        };
-        // The row before waits with its arguments, so that this row's roots are taken beside its exponentials.
+        // A row waits with its arguments for the next one, whose roots are taken beside its exponentials.
         let mut slopes = slope.chunks_exact_mut(width);
         let mut before: &mut [f64] = &mut [];
         for (j, row) in self.out.as_mut_slice().chunks_exact_mut(width).enumerate() {
@@ -177,23 +173,35 @@ impl<S: Shape> Vectorized for Cross<'_, '_, S> {
                 row.iter_mut().for_each(|v| *v = S::argument(*v));
             } else if self.keep {
                 let slope = slopes.next().unwrap_or_default();
-                for ((v, k), slope) in row.iter_mut().zip(&mut *before).zip(slope) {
+                for ((v, k), slope) in row.iter_mut().zip(before).zip(slope) {
                     *v = S::argument(*v);
-                    finish(k, slope);
+                    (*k, *slope) = scaled::<S, FMA>(*k, variance, alpha);
                 }
             } else {
-                for (v, k) in row.iter_mut().zip(&mut *before) {
+                for (v, k) in row.iter_mut().zip(before) {
                     *v = S::argument(*v);
-                    finish(k, &mut 0.0);
+                    *k = scaled::<S, FMA>(*k, variance, alpha).0;
                 }
             }
             before = row;
         }
-        match self.keep {
-            true => before.iter_mut().zip(slopes.next().unwrap_or_default()).for_each(|(k, s)| finish(k, s)),
-            false => before.iter_mut().for_each(|k| finish(k, &mut 0.0)),
+        if self.keep {
+            for (k, slope) in before.iter_mut().zip(slopes.next().unwrap_or_default()) {
+                (*k, *slope) = scaled::<S, FMA>(*k, variance, alpha);
+            }
+        } else {
+            for k in before {
+                *k = scaled::<S, FMA>(*k, variance, alpha).0;
+            }
         }
     }
+}
+
+/// σ_f² κ and σ_f² ∂κ/∂r².
+#[inline(always)]
+fn scaled<S: Shape, const FMA: bool>(argument: f64, variance: f64, alpha: f64) -> (f64, f64) {
+    let (kappa, slope) = S::kappa_at::<FMA>(argument, alpha);
+    (variance * kappa, variance * slope)
 }
 
 struct Pull<'t, 'a, S: Shape> {
