@@ -15,6 +15,7 @@ use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarKernel};
 use crate::linalg::{self, Cholesky, Op};
 use crate::mat::Mat;
 use crate::param;
+use crate::vmath::{Vectorized, fma, vectorize};
 use std::ops::Range;
 
 /// Numbers of K in a tile, about: on the way back K, its slopes and K̄ stay in the second-level cache together.
@@ -135,7 +136,7 @@ impl<'a> Stars<'a> {
                 k.resize(m, arms.all().len() * tile.lanes());
                 blocks.cross(&Star { mean: &tile.mean, std: &tile.std, arms }, false, &mut k);
                 tile.blank(&mut k);
-                add_psi1(arms, &k, tile.lanes(), &mut psi1[own.clone()]);
+                vectorize(AddPsi1 { arms, k: &k, psi1: &mut psi1[own.clone()] });
                 if let Some(l) = whiten {
                     l.solve_l(&mut k);
                 }
@@ -226,17 +227,30 @@ impl<'a> Stars<'a> {
     }
 }
 
-/// Adds Σ w_s K_sᵀ to rows of Ψ1.
-fn add_psi1(arms: &Arms, k: &Mat, lanes: usize, psi1: &mut [f64]) {
-    let m = k.rows();
-    for j in 0..m {
-        for from in (0..psi1.len() / m).step_by(LANES) {
-            let mut sum = [0.0; LANES];
-            for (arm, k) in arms.all().iter().zip(k.row(j).chunks_exact(lanes)) {
-                sum.iter_mut().zip(&k[from..]).for_each(|(sum, k)| *sum += arm.weight * k);
+/// Adds Σ w_s K_sᵀ of B points to rows of Ψ1.
+struct AddPsi1<'a> {
+    arms: &'a Arms,
+    k: &'a Mat,
+    psi1: &'a mut [f64],
+}
+
+impl Vectorized for AddPsi1<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let (m, arms) = (self.k.rows(), self.arms.all());
+        let chunks = self.k.cols() / (LANES * arms.len());
+        for j in 0..m {
+            let k = self.k.row(j).as_chunks::<LANES>().0;
+            for (c, rows) in self.psi1.chunks_mut(LANES * m).enumerate() {
+                let mut sum = [0.0; LANES];
+                for (arm, k) in arms.iter().zip(k.iter().skip(c).step_by(chunks)) {
+                    for i in 0..LANES {
+                        sum[i] = fma::<FMA>(arm.weight, k[i], sum[i]);
+                    }
+                }
+                rows.chunks_exact_mut(m).zip(sum).for_each(|(row, sum)| row[j] += sum);
             }
-            let rows = psi1[from * m..].chunks_exact_mut(m);
-            rows.zip(sum).for_each(|(row, sum)| row[j] += sum);
         }
     }
 }

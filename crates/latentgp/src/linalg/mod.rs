@@ -8,7 +8,6 @@ mod cholesky;
 mod rows;
 
 pub use cholesky::Cholesky;
-pub(crate) use rows::add_abt_lower;
 
 use crate::error::{Error, Result};
 use crate::mat::Mat;
@@ -101,22 +100,30 @@ pub(crate) fn mul_nt_rows(alpha: f64, a: &Mat, rows: Range<usize>, b: &Mat, out:
 
 /// The lower triangle of out += alpha · aᵀa; the upper one is left alone, see [`mirror_lower`].
 pub fn add_ata(alpha: f64, a: &Mat, out: &mut Mat) {
-    add_lower(alpha, a, a, out);
+    add_lower(alpha, view(a).transpose(), view(a), out);
 }
 
 /// The lower triangle of out += aᵀb, for a product that is symmetric; see [`mirror_lower`].
 pub fn add_atb_lower(a: &Mat, b: &Mat, out: &mut Mat) {
-    add_lower(1.0, a, b, out);
+    add_lower(1.0, view(a).transpose(), view(b), out);
 }
 
-fn add_lower(alpha: f64, a: &Mat, b: &Mat, out: &mut Mat) {
+/// The lower triangle of out += alpha · a bᵀ, for a product that is symmetric; see [`mirror_lower`].
+pub(crate) fn add_abt_lower(alpha: f64, a: &Mat, b: &Mat, out: &mut Mat) {
+    match rows::suits(a) {
+        true => rows::add_abt_lower(alpha, a, b, out),
+        false => add_lower(alpha, view(a), view(b).transpose(), out),
+    }
+}
+
+fn add_lower(alpha: f64, a: MatRef<'_, f64>, b: MatRef<'_, f64>, out: &mut Mat) {
     triangular::matmul(
         view_mut(out),
         BlockStructure::TriangularLower,
         Accum::Add,
-        view(a).transpose(),
+        a,
         BlockStructure::Rectangular,
-        view(b),
+        b,
         BlockStructure::Rectangular,
         alpha,
         Par::Seq,

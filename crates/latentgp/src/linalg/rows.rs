@@ -13,12 +13,15 @@ type Lanes = [f64; LANES];
 const ROWS: usize = 4;
 const COLS: usize = 3;
 
-/// The lower triangle of out += alpha · a bᵀ, for a product that is symmetric; see [`mirror_lower`](super::mirror_lower).
-pub(crate) fn add_abt_lower(alpha: f64, a: &Mat, b: &Mat, out: &mut Mat) {
-    debug_assert_eq!((a.rows(), a.cols()), (b.rows(), b.cols()));
-    if !a.is_empty() {
-        vectorize(AbtLower { alpha, a, b, out });
-    }
+/// Whether this is the way for a matrix: with more rows, or rows that leave a rest, the backend's is.
+pub(super) fn suits(a: &Mat) -> bool {
+    const FEW: usize = 128;
+    !a.is_empty() && a.rows() <= FEW && a.cols().is_multiple_of(LANES)
+}
+
+/// The lower triangle of out += alpha · a bᵀ.
+pub(super) fn add_abt_lower(alpha: f64, a: &Mat, b: &Mat, out: &mut Mat) {
+    vectorize(AbtLower { alpha, a, b, out });
 }
 
 struct AbtLower<'a> {
@@ -78,11 +81,12 @@ mod tests {
 
     #[test]
     fn rows_with_rows_of_any_number_and_length() {
-        for (m, n) in [(1, 1), (3, 4), (4, 7), (5, 8), (13, 30), (20, 64)] {
+        for (m, n) in [(1, 1), (3, 4), (4, 7), (5, 8), (13, 32), (20, 64), (130, 8)] {
             let a = Mat::from_fn(m, n, |i, j| ((i * n + j) as f64 * 0.7).sin());
+            // W is diagonal, so that A W Aᵀ is symmetric.
             let b = Mat::from_fn(m, n, |i, j| a[(i, j)] * (1.0 + 0.1 * j as f64));
             let mut fast = Mat::filled(m, m, 0.5);
-            add_abt_lower(2.0, &a, &b, &mut fast);
+            linalg::add_abt_lower(2.0, &a, &b, &mut fast);
             let slow = linalg::mul_nt(&a, &b);
             for i in 0..m {
                 for j in 0..m {
