@@ -18,7 +18,7 @@ pub(crate) fn part_rows(n: usize) -> usize {
 }
 
 /// Below so many operations, some ten microseconds, waking other threads costs more than they save.
-const WORTH: usize = 1 << 18;
+const WORTH: usize = 1 << 17;
 
 /// Calls `work` for every part of the rows of `out`, which are N of each matrix, with the part's own rows; returns what it
 /// returns, in order. `cost` is the number of operations a row, roughly.

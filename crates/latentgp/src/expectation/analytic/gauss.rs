@@ -1,34 +1,53 @@
-//! Pairs of pure Gaussian terms: a [`Tile`] a point.
+//! Pairs of pure Gaussian terms, forward: all Ψ-statistics of an rbf kernel.
 //!
-//! The exponent has left = −½D(a + Sab), right = −½D(b + Sab) and link = D S ab, and √∏D stands before it.
+//! ```text
+//! E = √∏D exp(Σ_q −½D(aδ² + bδ'² + S ab(δ − δ')²))
+//! ```
 
 use super::pair::Pair;
-use super::tile::{Chunk, LANES, Quadratic, Tile};
+use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, groups, map_tile};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::vmath::{Vectorized, exp, exp_m1, fma, vectorize};
+use crate::vmath::{Laned, exp_decay, exp_m1, fma, in_lanes};
 use std::ops::Range;
 
-/// Rows of a block: with two registers each, eight sums run at a time.
-pub(super) const ROWS: usize = 4;
 /// Products of ψ1 below this count as 0.
 const NOTHING: f64 = 1e-290;
 
-/// Moves the tile to a point and returns √∏D.
+impl Pair<'_> {
+    pub(super) fn shape(&self) -> Shape {
+        Shape { rows: self.rows, cols: self.cols, same: self.same }
+    }
+}
+
+/// Moves a group to some points and returns √∏D, 0 in the lanes that are left.
 #[inline(always)]
-pub(super) fn place<const FMA: bool, const R: usize>(
-    tile: &mut Tile<R>,
+pub(super) fn place<const FMA: bool, const L: usize>(
+    group: &mut Group<L>,
     pair: &Pair<'_>,
-    mean: &[f64],
-    var: &[f64],
-) -> f64 {
+    q: &Gaussians,
+    points: Range<usize>,
+) -> [f64; L] {
     let (a, b) = (&pair.t.precision, &pair.u.precision);
-    let d = |q: usize| 1.0 / (1.0 + (a[q] + b[q]) * var[q]);
-    tile.place::<FMA>(mean, |q| {
-        let (d, sab) = (d(q), var[q] * a[q] * b[q]);
-        Quadratic { left: -0.5 * d * (a[q] + sab), right: -0.5 * d * (b[q] + sab), link: d * sab }
+    let count = points.len();
+    let mut product = [1.0; L];
+    group.place::<FMA>(q, points, |q, var| {
+        let (a, b) = (a[q], b[q]);
+        let mut e = Quadratic { left: [0.0; L], right: [0.0; L], link: [0.0; L] };
+        for l in 0..L {
+            let (d, sab) = (1.0 / (1.0 + (a + b) * var[l]), var[l] * a * b);
+            e.left[l] = -0.5 * d * (a + sab);
+            e.right[l] = -0.5 * d * (b + sab);
+            e.link[l] = d * sab;
+        }
+        e
     });
-    (0..mean.len()).map(d).product::<f64>().sqrt()
+    for ((a, b), var) in a.iter().zip(b).zip(&group.var) {
+        for l in 0..L {
+            product[l] *= 1.0 + (a + b) * var[l];
+        }
+    }
+    std::array::from_fn(|l| if l < count { 1.0 / product[l].sqrt() } else { 0.0 })
 }
 
 /// Calls `visit(n, values)` for each point, of a pair with one row.
@@ -39,73 +58,101 @@ pub(super) fn each_row(
     points: Range<usize>,
     visit: &mut dyn FnMut(usize, &[f64]),
 ) {
-    vectorize(EachRow { tile: Tile::new(z, 1, pair.cols, false), pair, q, points, visit });
+    in_lanes(EachRow { pair, q, z, points, visit });
 }
 
 struct EachRow<'t> {
-    tile: Tile<1>,
     pair: &'t Pair<'t>,
     q: &'t Gaussians,
+    z: &'t Mat,
     points: Range<usize>,
     visit: &'t mut dyn FnMut(usize, &[f64]),
 }
 
-impl Vectorized for EachRow<'_> {
+impl Laned for EachRow<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(mut self) {
-        for n in self.points {
-            let factor = place::<FMA, 1>(&mut self.tile, self.pair, self.q.mean.row(n), self.q.var.row(n));
-            self.tile.exponents::<FMA>(0, 0.0);
-            self.tile.map_line(self.tile.reach(0), |x| factor * exp::<FMA>(x));
-            (self.visit)(n, &self.tile.line.as_flattened().as_flattened()[..self.pair.cols]);
+    fn run<const FMA: bool, const L: usize>(self) {
+        let cols = self.pair.cols;
+        let mut group = Group::<L>::new(self.z, self.pair.shape());
+        let mut lines = vec![0.0; L * group.right.len() * BLOCK];
+        let width = lines.len() / L;
+        for points in groups(self.points, L) {
+            let factor = place::<FMA, L>(&mut group, self.pair, self.q, points.clone());
+            for (c, exponents) in group.right.iter().enumerate() {
+                let mut values = *exponents;
+                for r in 0..BLOCK {
+                    for l in 0..L {
+                        values[r][l] = factor[l] * exp_decay::<FMA>(values[r][l]);
+                    }
+                }
+                for (l, line) in lines.chunks_exact_mut(width).enumerate() {
+                    (0..BLOCK).for_each(|r| line[c * BLOCK + r] = values[r][l]);
+                }
+            }
+            for (n, line) in points.zip(lines.chunks_exact(width)) {
+                (self.visit)(n, &line[..cols]);
+            }
         }
     }
 }
 
-/// The values of a pair, summed over points: rows × cols, the upper triangle unset where the terms are the same.
-pub(super) fn sum(pair: &Pair<'_>, q: &Gaussians, z: &Mat, points: Range<usize>) -> Vec<f64> {
-    let tile = Tile::new(z, pair.rows, pair.cols, pair.same);
-    let sums = vectorize(Sum { sums: tile.pairs(), tile, pair, q, points });
-    let mut out = vec![0.0; pair.rows * pair.cols];
-    Tile::<ROWS>::new(z, pair.rows, pair.cols, pair.same)
-        .each_pair(|i, j, chunk, r, k| out[i * pair.cols + j] = sums[chunk][r][k]);
-    out
+/// The values of a pair, summed over points: rows × cols, the upper triangle unset where the terms are the same. The
+/// values themselves, √∏D not in them, go to `kept`, if it is there, with room for them.
+pub(super) fn sum(
+    pair: &Pair<'_>,
+    q: &Gaussians,
+    z: &Mat,
+    points: Range<usize>,
+    kept: Option<&mut [f64]>,
+) -> Vec<f64> {
+    in_lanes(Sum { pair, q, z, points, kept })
 }
 
 struct Sum<'t> {
-    tile: Tile<ROWS>,
-    sums: Vec<Chunk<ROWS>>,
     pair: &'t Pair<'t>,
     q: &'t Gaussians,
+    z: &'t Mat,
     points: Range<usize>,
+    kept: Option<&'t mut [f64]>,
 }
 
-impl Vectorized for Sum<'_> {
-    type Out = Vec<Chunk<ROWS>>;
+impl Laned for Sum<'_> {
+    type Out = Vec<f64>;
     #[inline(always)]
-    fn run<const FMA: bool>(mut self) -> Self::Out {
-        for n in self.points {
-            let (mean, var) = (self.q.mean.row(n), self.q.var.row(n));
-            let factor = place::<FMA, ROWS>(&mut self.tile, self.pair, mean, var);
-            let mut sums = self.sums.iter_mut();
-            for b in 0..self.tile.blocks() {
-                let reach = self.tile.reach(b);
-                self.tile.exponents::<FMA>(b, 0.0);
-                self.tile.map_line(reach, exp::<FMA>);
-                // Copies of fixed size stay in registers; so here and below.
-                for (sum, value) in sums.by_ref().take(reach).zip(&self.tile.line) {
-                    let mut new = *sum;
-                    for r in 0..ROWS {
-                        for k in 0..LANES {
-                            new[r][k] = fma::<FMA>(factor, value[r][k], new[r][k]);
+    fn run<const FMA: bool, const L: usize>(self) -> Vec<f64> {
+        let shape = self.pair.shape();
+        let mut group = Group::<L>::new(self.z, shape);
+        let mut sums = vec![[[[0.0; L]; HALF]; BLOCK]; shape.tiles()];
+        let mut kept = self.kept.map(|kept| as_tiles_mut::<L>(kept).iter_mut());
+        for points in groups(self.points, L) {
+            let factor = place::<FMA, L>(&mut group, self.pair, self.q, points);
+            let mut sums = sums.iter_mut();
+            for b in 0..shape.row_blocks() {
+                for c in 0..shape.reach(b) {
+                    for (h, sum) in (0..shape.halves(c)).zip(&mut sums) {
+                        let mut values = group.exponents::<FMA>(b, c, h);
+                        map_tile(&mut values, exp_decay::<FMA>);
+                        if let Some(place) = kept.as_mut().and_then(Iterator::next) {
+                            *place = values;
                         }
+                        // Copies of fixed size stay in registers; so here and below.
+                        let mut new = *sum;
+                        for r in 0..BLOCK {
+                            for w in 0..HALF {
+                                for l in 0..L {
+                                    new[r][w][l] = fma::<FMA>(factor[l], values[r][w][l], new[r][w][l]);
+                                }
+                            }
+                        }
+                        *sum = new;
                     }
-                    *sum = new;
                 }
             }
         }
-        self.sums
+        let mut out = vec![0.0; shape.rows * shape.cols];
+        shape.each_pair(|i, j, tile, r, w| out[i * shape.cols + j] = sums[tile][r][w].iter().sum());
+        out
     }
 }
 
@@ -121,63 +168,71 @@ pub(super) fn covariances(
     psi1: &[f64],
     out: &mut Mat,
 ) {
-    let m = z.rows();
-    let tile = Tile::new(z, m, m, true);
-    let sums = vectorize(Covariance { sums: tile.pairs(), tile, a, q, points, psi1 });
-    Tile::<ROWS>::new(z, m, m, true).each_pair(|i, j, chunk, r, k| out[(i, j)] += sums[chunk][r][k]);
+    in_lanes(Covariance { a, q, z, points, psi1, out });
 }
 
 struct Covariance<'t> {
-    tile: Tile<ROWS>,
-    sums: Vec<Chunk<ROWS>>,
     a: &'t [f64],
     q: &'t Gaussians,
+    z: &'t Mat,
     points: Range<usize>,
     psi1: &'t [f64],
+    out: &'t mut Mat,
 }
 
-impl Vectorized for Covariance<'_> {
-    type Out = Vec<Chunk<ROWS>>;
+impl Laned for Covariance<'_> {
+    type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(mut self) -> Self::Out {
-        let tile = &mut self.tile;
-        let m = tile.rows;
-        let mut right = vec![[0.0; LANES]; m.div_ceil(LANES)];
-        for (n, psi1) in self.points.zip(self.psi1.chunks_exact(m)) {
-            let (mean, var) = (self.q.mean.row(n), self.q.var.row(n));
-            // ∏(1 + a²S²D₂) − 1, which keeps its digits where S is small.
-            let mut grown = 0.0;
-            for (a, s) in self.a.iter().zip(var) {
-                let own = a * a * s * s / (1.0 + 2.0 * a * s);
-                grown += own + grown * own;
+    fn run<const FMA: bool, const L: usize>(self) {
+        let m = self.z.rows();
+        let shape = Shape { rows: m, cols: m, same: true };
+        let mut group = Group::<L>::new(self.z, shape);
+        let mut sums = vec![[[[0.0; L]; HALF]; BLOCK]; shape.tiles()];
+        let mut psi1: Vec<Rows<L>> = vec![[[0.0; L]; BLOCK]; shape.row_blocks()];
+        let from = self.points.start;
+        for points in groups(self.points, L) {
+            // Lanes that are left have ψ1 = 0.
+            psi1.fill([[0.0; L]; BLOCK]);
+            for (l, n) in points.clone().enumerate() {
+                let row = &self.psi1[(n - from) * m..(n - from + 1) * m];
+                row.iter().enumerate().for_each(|(j, v)| psi1[j / BLOCK][j % BLOCK][l] = *v);
             }
-            tile.place::<FMA>(mean, |q| {
-                let (a, s) = (self.a[q], var[q]);
-                let link = a * a * s / (1.0 + 2.0 * a * s);
-                let side = -0.5 * a * link * s / (1.0 + a * s);
+            group.place::<FMA>(self.q, points, |q, var| {
+                let a = self.a[q];
+                let link = var.map(|s| a * a * s / (1.0 + 2.0 * a * s));
+                let side = std::array::from_fn(|l| -0.5 * a * link[l] * var[l] / (1.0 + a * var[l]));
                 Quadratic { left: side, right: side, link }
             });
-            right.as_flattened_mut()[..m].copy_from_slice(psi1);
-            let mut sums = self.sums.iter_mut();
-            for b in 0..tile.blocks() {
-                let reach = tile.reach(b);
-                tile.exponents::<FMA>(b, 0.5 * grown.ln_1p());
-                tile.map_line(reach, exp_m1::<FMA>);
-                let left: [f64; ROWS] = std::array::from_fn(|r| psi1[(b * ROWS + r).min(m - 1)]);
-                for ((sum, value), right) in sums.by_ref().take(reach).zip(&tile.line).zip(&right) {
-                    let mut new = *sum;
-                    for r in 0..ROWS {
-                        for k in 0..LANES {
-                            // E[kk'] ≤ min(ψ1, ψ1'): where the product underflows the covariance is nothing, though
-                            // the exponential may overflow.
-                            let both = left[r] * right[k];
-                            new[r][k] += if both > NOTHING { both * value[r][k] } else { 0.0 };
+            // ∏(1 + a²S²D₂) − 1, which keeps its digits where S is small.
+            let mut grown = [0.0; L];
+            for (a, var) in self.a.iter().zip(&group.var) {
+                for l in 0..L {
+                    let own = a * a * var[l] * var[l] / (1.0 + 2.0 * a * var[l]);
+                    grown[l] += own + grown[l] * own;
+                }
+            }
+            group.lift(&grown.map(|g: f64| 0.5 * g.ln_1p()));
+            let mut sums = sums.iter_mut();
+            for b in 0..shape.row_blocks() {
+                for c in 0..shape.reach(b) {
+                    for (h, sum) in (0..shape.halves(c)).zip(&mut sums) {
+                        let mut values = group.exponents::<FMA>(b, c, h);
+                        map_tile(&mut values, exp_m1::<FMA>);
+                        let (left, right) = (&psi1[b], &psi1[c]);
+                        for r in 0..BLOCK {
+                            for w in 0..HALF {
+                                for l in 0..L {
+                                    // E[kk'] ≤ min(ψ1, ψ1'): where the product underflows the covariance is nothing,
+                                    // though the exponential may overflow.
+                                    let both = left[r][l] * right[h * HALF + w][l];
+                                    sum[r][w][l] += if both > NOTHING { both * values[r][w][l] } else { 0.0 };
+                                }
+                            }
                         }
                     }
-                    *sum = new;
                 }
             }
         }
-        self.sums
+        shape.each_pair(|i, j, tile, r, w| self.out[(i, j)] += sums[tile][r][w].iter().sum::<f64>());
     }
 }

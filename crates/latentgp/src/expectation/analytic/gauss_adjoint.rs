@@ -1,18 +1,15 @@
 //! Backward through pairs of pure Gaussian terms.
 //!
 //! With T = F̄ ∘ value and √∏D before it, the gradient needs the row and column sums of T and the products Tδ' and Tᵀδ:
-//! a matrix product of Q features a row each.
+//! a product of Q features a row each.
 
-use super::gauss::{ROWS, place};
+use super::gauss::place;
 use super::pair::{Pair, Slopes};
-use super::tile::{Chunk, LANES, Lanes, Tile};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_tiles, groups, map_tile};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::vmath::{Vectorized, exp, fma, vectorize};
+use crate::vmath::{Laned, exp_decay, fma, in_lanes};
 use std::ops::Range;
-
-/// Sums over a row run in this many places.
-const SUMS: usize = LANES / 2;
 
 /// Where the gradients of some points are added: their rows of μ̄ and S̄.
 pub(super) struct Bars<'g> {
@@ -30,194 +27,303 @@ pub(super) fn pull_rows(
     bars: Bars<'_>,
     slopes: &mut Slopes,
 ) {
-    let tile = Tile::<1>::new(z, 1, pair.cols, false);
-    let mut weigh = |n: usize, out: &mut [Chunk<1>]| {
-        weigh(n, &mut out.as_flattened_mut().as_flattened_mut()[..pair.cols]);
-    };
-    vectorize(Pull {
-        sums: Sums::new(&tile),
-        weights: tile.pairs(),
-        tile,
-        pair,
-        q,
-        points,
-        weigh: &mut weigh,
-        bars,
-        slopes,
-    });
+    in_lanes(PullRows { pair, q, z, points, weigh, bars, slopes });
 }
 
-/// Backward of a pair whose F̄, rows × cols, is the same at every point.
+/// Backward of a pair whose F̄, rows × cols, is the same at every point; with its values, if they were kept.
 pub(super) fn pull(
     pair: &Pair<'_>,
     q: &Gaussians,
     z: &Mat,
     points: Range<usize>,
     weights: &[f64],
+    kept: Option<&[f64]>,
     bars: Bars<'_>,
     slopes: &mut Slopes,
 ) {
-    let tile = Tile::<ROWS>::new(z, pair.rows, pair.cols, pair.same);
-    let mut all = tile.pairs();
-    tile.each_pair(|i, j, chunk, r, k| all[chunk][r][k] = weights[i * pair.cols + j]);
-    let weigh = &mut |_: usize, _: &mut [Chunk<ROWS>]| {};
-    vectorize(Pull { sums: Sums::new(&tile), weights: all, tile, pair, q, points, weigh, bars, slopes });
+    in_lanes(Pull { pair, q, z, points, weights, kept, bars, slopes });
 }
 
-struct Pull<'t, const R: usize> {
-    tile: Tile<R>,
-    sums: Sums<R>,
-    weights: Vec<Chunk<R>>,
+/// What the sums of one side of a pair give in one dimension: Σ rδ², Σ vδ and Σ rδ, of the products v of T with the
+/// other side's δ and r with 1.
+type Gathered<const L: usize> = [[f64; L]; 3];
+
+/// Gathers one side in dimension `q`, and takes w_r rδ − w_v v from its z̄. Sums, δ and z̄ have Q + 1 for each block.
+#[inline(always)]
+fn gather<const FMA: bool, const L: usize>(
+    (q, dim): (usize, usize),
+    sums: &[Rows<L>],
+    deltas: &[Rows<L>],
+    z_bar: &mut [Rows<L>],
+    (w_r, w_v): ([f64; L], [f64; L]),
+) -> Gathered<L> {
+    let mut all = [[0.0; L]; 3];
+    let features = sums.chunks_exact(dim + 1).zip(deltas.chunks_exact(dim + 1));
+    for ((sums, deltas), z_bar) in features.zip(z_bar.chunks_exact_mut(dim + 1)) {
+        let (v, r, delta, mut z) = (sums[q], sums[dim], deltas[q], z_bar[q]);
+        for i in 0..BLOCK {
+            for l in 0..L {
+                let first = r[i][l] * delta[i][l];
+                all[0][l] = fma::<FMA>(first, delta[i][l], all[0][l]);
+                all[1][l] = fma::<FMA>(v[i][l], delta[i][l], all[1][l]);
+                all[2][l] += first;
+                z[i][l] = fma::<FMA>(w_v[l], v[i][l], fma::<FMA>(-w_r[l], first, z[i][l]));
+            }
+        }
+        z_bar[q] = z;
+    }
+    all
+}
+
+/// Gradients over all points so far, lane by lane.
+struct LaneSlopes<const L: usize> {
+    total: [f64; L],
+    t_precision: Vec<[f64; L]>,
+    u_precision: Vec<[f64; L]>,
+}
+
+impl<const L: usize> LaneSlopes<L> {
+    fn new(dim: usize) -> Self {
+        LaneSlopes { total: [0.0; L], t_precision: vec![[0.0; L]; dim], u_precision: vec![[0.0; L]; dim] }
+    }
+
+    /// Takes in one dimension of some points: a, b, Σ T with √∏D, and what both sides gathered, √∏D not in it yet.
+    #[inline(always)]
+    fn take(
+        &mut self,
+        (k, from, dim): (usize, usize, usize),
+        pair: &Pair<'_>,
+        var: &[f64; L],
+        (factor, total): (&[f64; L], &[f64; L]),
+        (left, right): (Gathered<L>, Gathered<L>),
+        count: usize,
+        bars: &mut Bars<'_>,
+    ) {
+        let (a, b) = (pair.t.precision[k], pair.u.precision[k]);
+        let (mut mean_bar, mut var_bar) = ([0.0; L], [0.0; L]);
+        for l in 0..L {
+            let (s, total) = (var[l], total[l]);
+            let (d, sab) = (1.0 / (1.0 + (a + b) * s), s * a * b);
+            let [aa, cc, first] = left.map(|v| factor[l] * v[l]);
+            let [bb, _, second] = right.map(|v| factor[l] * v[l]);
+            let apart = aa + bb - 2.0 * cc;
+            let quadratic = a * aa + b * bb + sab * apart;
+            mean_bar[l] = d * (a * first + b * second);
+            var_bar[l] =
+                -0.5 * d * (a + b) * total + 0.5 * d * d * (a + b) * quadratic - 0.5 * d * a * b * apart;
+            let shared = -0.5 * d * s * total + 0.5 * d * d * s * quadratic;
+            self.t_precision[k][l] += shared - 0.5 * d * (aa + s * b * apart);
+            self.u_precision[k][l] += shared - 0.5 * d * (bb + s * a * apart);
+        }
+        for l in 0..count {
+            bars.mean[(from + l) * dim + k] += mean_bar[l];
+            bars.var[(from + l) * dim + k] += var_bar[l];
+        }
+    }
+
+    fn add_to(self, slopes: &mut Slopes) {
+        let add = |to: &mut [f64], from: &[[f64; L]]| {
+            to.iter_mut().zip(from).for_each(|(to, lanes)| *to += lanes.iter().sum::<f64>());
+        };
+        slopes.total += self.total.iter().sum::<f64>();
+        add(&mut slopes.t_precision, &self.t_precision);
+        add(&mut slopes.u_precision, &self.u_precision);
+    }
+}
+
+/// Adds lanes of z̄, Q + 1 for each block, to Q×count numbers.
+fn add_z<const L: usize>(dim: usize, lanes: &[Rows<L>], count: usize, to: &mut [f64]) {
+    for q in 0..dim {
+        for i in 0..count {
+            to[q * count + i] += lanes[i / BLOCK * (dim + 1) + q][i % BLOCK].iter().sum::<f64>();
+        }
+    }
+}
+
+struct Pull<'t> {
     pair: &'t Pair<'t>,
     q: &'t Gaussians,
+    z: &'t Mat,
     points: Range<usize>,
-    weigh: &'t mut dyn FnMut(usize, &mut [Chunk<R>]),
+    weights: &'t [f64],
+    kept: Option<&'t [f64]>,
     bars: Bars<'t>,
     slopes: &'t mut Slopes,
 }
 
-/// Products of T with (δ', 1) and of Tᵀ with (δ, 1) at one point, and gradients of z over all of them.
-struct Sums<const R: usize> {
-    /// Q + 1 numbers for each block of rows, and for each chunk of columns.
-    left: Vec<[f64; R]>,
-    right: Vec<Lanes>,
-    /// Q + 1 sums that run along a block.
-    running: Vec<[[f64; SUMS]; R]>,
-    left_z: Vec<[f64; R]>,
-    right_z: Vec<Lanes>,
-}
-
-impl<const R: usize> Sums<R> {
-    fn new(tile: &Tile<R>) -> Self {
-        let (left, right) = (tile.left_delta.len(), tile.delta.len());
-        Sums {
-            left: vec![[0.0; R]; left],
-            right: vec![[0.0; LANES]; right],
-            running: vec![[[0.0; SUMS]; R]; tile.dim + 1],
-            left_z: vec![[0.0; R]; left],
-            right_z: vec![[0.0; LANES]; right],
-        }
-    }
-
-    /// Takes in block `b` of T, `count` chunks of the tile's line.
-    #[inline(always)]
-    fn add_block<const FMA: bool>(&mut self, tile: &Tile<R>, b: usize, count: usize) {
-        let features = tile.dim + 1;
-        let own = &tile.left_delta[b * features..(b + 1) * features];
-        self.running.fill([[0.0; SUMS]; R]);
-        let columns = tile.delta.chunks_exact(features).zip(self.right.chunks_exact_mut(features));
-        for (t, (delta, right)) in tile.line[..count].iter().zip(columns) {
-            let t = *t;
-            let sums = right.iter_mut().zip(&mut self.running);
-            for ((delta, own), (right, running)) in delta.iter().zip(own).zip(sums) {
-                let (mut down, mut along) = (*right, *running);
-                for r in 0..R {
-                    for k in 0..LANES {
-                        down[k] = fma::<FMA>(t[r][k], own[r], down[k]);
-                    }
-                    for k in 0..SUMS {
-                        along[r][k] = fma::<FMA>(t[r][k], delta[k], along[r][k]);
-                    }
-                    for k in 0..SUMS {
-                        along[r][k] = fma::<FMA>(t[r][k + SUMS], delta[k + SUMS], along[r][k]);
-                    }
+/// Adds T(δ', 1) to the rows' sums and Tᵀ(δ, 1) to those of half `h` of a block of columns.
+#[inline(always)]
+fn add_tile<const FMA: bool, const L: usize>(
+    t: &Tile<L>,
+    h: usize,
+    (delta, sums): (&[Rows<L>], &mut [Rows<L>]),
+    (other_delta, other_sums): (&[Rows<L>], &mut [Rows<L>]),
+) {
+    let columns = other_delta.iter().zip(other_sums);
+    for ((delta, sum), (other_delta, other_sum)) in delta.iter().zip(sums).zip(columns) {
+        let other: [[f64; L]; HALF] = std::array::from_fn(|w| other_delta[h * HALF + w]);
+        let mut new = *sum;
+        for r in 0..BLOCK {
+            for w in 0..HALF {
+                for l in 0..L {
+                    new[r][l] = fma::<FMA>(t[r][w][l], other[w][l], new[r][l]);
                 }
-                (*right, *running) = (down, along);
             }
         }
-        for (left, running) in self.left[b * features..].iter_mut().zip(&self.running) {
-            *left = running.map(|sums| sums.iter().sum());
+        *sum = new;
+        let mut new: [[f64; L]; HALF] = std::array::from_fn(|w| other_sum[h * HALF + w]);
+        for w in 0..HALF {
+            for r in 0..BLOCK {
+                for l in 0..L {
+                    new[w][l] = fma::<FMA>(t[r][w][l], delta[r][l], new[w][l]);
+                }
+            }
         }
+        (0..HALF).for_each(|w| other_sum[h * HALF + w] = new[w]);
     }
 }
 
-/// One side of a pair in one dimension: its own precision, D and S ab, with the factor before T.
-struct Side {
-    q: usize,
-    dim: usize,
-    precision: f64,
-    sab: f64,
-    scale: f64,
-}
-
-impl Side {
-    /// Σ rδ², Σ vδ and Σ rδ, for the products v of T with the other side's δ and r with 1; adds to z̄.
-    #[inline(always)]
-    fn gather<const FMA: bool, const W: usize>(
-        &self,
-        sums: &[[f64; W]],
-        deltas: &[[f64; W]],
-        z_bar: &mut [[f64; W]],
-    ) -> [f64; 3] {
-        let mut all = [[0.0; W]; 3];
-        for at in (self.q..sums.len()).step_by(self.dim + 1) {
-            let (v, r) = (sums[at], sums[at + self.dim - self.q]);
-            let (delta, mut z) = (deltas[at], z_bar[at]);
-            for k in 0..W {
-                let first = r[k] * delta[k];
-                all[0][k] = fma::<FMA>(first, delta[k], all[0][k]);
-                all[1][k] = fma::<FMA>(v[k], delta[k], all[1][k]);
-                all[2][k] += first;
-                z[k] -= self.scale * ((self.precision + self.sab) * first - self.sab * v[k]);
-            }
-            z_bar[at] = z;
-        }
-        all.map(|lanes| lanes.iter().sum())
-    }
-}
-
-impl<const R: usize> Vectorized for Pull<'_, R> {
+impl Laned for Pull<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Pull { mut tile, mut sums, mut weights, pair, q, points, weigh, bars, slopes } = self;
-        let dim = tile.dim;
-        for (i, n) in points.enumerate() {
-            let var = q.var.row(n);
-            weigh(n, &mut weights);
-            let factor = place::<FMA, R>(&mut tile, pair, q.mean.row(n), var);
-            sums.right.fill([0.0; LANES]);
-            let mut rest = &weights[..];
-            for b in 0..tile.blocks() {
-                let (own, others) = rest.split_at(tile.reach(b));
-                tile.exponents::<FMA>(b, 0.0);
-                tile.map_line(own.len(), exp::<FMA>);
-                let line = tile.line.as_flattened_mut().as_flattened_mut().iter_mut();
-                line.zip(own.as_flattened().as_flattened()).for_each(|(v, weight)| *v *= weight);
-                sums.add_block::<FMA>(&tile, b, own.len());
-                rest = others;
+    fn run<const FMA: bool, const L: usize>(self) {
+        let Pull { pair, q, z, points, weights, kept, mut bars, slopes } = self;
+        let mut kept = kept.map(|kept| as_tiles::<L>(kept).iter());
+        let shape = pair.shape();
+        let mut group = Group::<L>::new(z, shape);
+        let (dim, features) = (group.dim, group.dim + 1);
+        let mut all = vec![[[0.0; HALF]; BLOCK]; shape.tiles()];
+        shape.each_pair(|i, j, tile, r, w| all[tile][r][w] = weights[i * shape.cols + j]);
+        let zeros = |blocks: usize| vec![[[0.0; L]; BLOCK]; blocks * features];
+        // Sums of the rows and of the columns, which are one where the terms are the same; then the rows' are those of
+        // one block.
+        let (mut left, mut right) = (zeros(shape.row_blocks()), zeros(group.right.len()));
+        let (mut left_z, mut right_z) = (zeros(shape.row_blocks()), zeros(group.right.len()));
+        let mut lanes = LaneSlopes::<L>::new(dim);
+        let start = points.start;
+        for points in groups(points, L) {
+            let factor = place::<FMA, L>(&mut group, pair, q, points.clone());
+            left.fill([[0.0; L]; BLOCK]);
+            right.fill([[0.0; L]; BLOCK]);
+            let mut weights = all.iter();
+            for (b, sums) in left.chunks_exact_mut(features).enumerate() {
+                let delta = &group.delta[b * features..(b + 1) * features];
+                for c in 0..shape.reach(b) {
+                    let own = c * features..(c + 1) * features;
+                    let (other_delta, other_sums) = (&group.delta[own.clone()], &mut right[own]);
+                    for (h, weights) in (0..shape.halves(c)).zip(&mut weights) {
+                        let mut t = match kept.as_mut().and_then(Iterator::next) {
+                            Some(values) => *values,
+                            None => {
+                                let mut values = group.exponents::<FMA>(b, c, h);
+                                map_tile(&mut values, exp_decay::<FMA>);
+                                values
+                            }
+                        };
+                        for r in 0..BLOCK {
+                            for w in 0..HALF {
+                                t[r][w] = t[r][w].map(|v| v * weights[r][w]);
+                            }
+                        }
+                        add_tile::<FMA, L>(&t, h, (delta, sums), (other_delta, other_sums));
+                    }
+                }
             }
-            let rows = sums.left.iter().skip(dim).step_by(dim + 1);
-            let total = factor * rows.map(|r| r.iter().sum::<f64>()).sum::<f64>();
-            slopes.total += total;
+            let mut total = [0.0; L];
+            for rows in left.iter().skip(dim).step_by(features) {
+                for r in 0..BLOCK {
+                    (0..L).for_each(|l| total[l] += factor[l] * rows[r][l]);
+                }
+            }
+            (0..L).for_each(|l| lanes.total[l] += total[l]);
+            if shape.same {
+                for (right, left) in right.iter_mut().zip(&left) {
+                    for r in 0..BLOCK {
+                        (0..L).for_each(|l| right[r][l] += left[r][l]);
+                    }
+                }
+            }
             for k in 0..dim {
-                let (a, b, s) = (pair.t.precision[k], pair.u.precision[k], var[k]);
+                let (a, b, var) = (pair.t.precision[k], pair.u.precision[k], group.var[k]);
                 if a == 0.0 && b == 0.0 {
                     continue;
                 }
-                let (d, sab) = (1.0 / (1.0 + (a + b) * s), s * a * b);
-                let side = |precision: f64| Side { q: k, dim, precision, sab, scale: factor * d };
-                let left = side(a).gather::<FMA, R>(&sums.left, &tile.left_delta, &mut sums.left_z);
-                let right = side(b).gather::<FMA, LANES>(&sums.right, &tile.delta, &mut sums.right_z);
-                let [aa, cc, first] = left.map(|v| factor * v);
-                let [bb, _, second] = right.map(|v| factor * v);
-                let apart = aa + bb - 2.0 * cc;
-                let quadratic = a * aa + b * bb + sab * apart;
-                bars.mean[i * dim + k] += d * (a * first + b * second);
-                bars.var[i * dim + k] +=
-                    -0.5 * d * (a + b) * total + 0.5 * d * d * (a + b) * quadratic - 0.5 * d * a * b * apart;
-                let shared = -0.5 * d * s * total + 0.5 * d * d * s * quadratic;
-                slopes.t_precision[k] += shared - 0.5 * d * (aa + s * b * apart);
-                slopes.u_precision[k] += shared - 0.5 * d * (bb + s * a * apart);
+                let scale: [f64; L] = std::array::from_fn(|l| factor[l] / (1.0 + (a + b) * var[l]));
+                let cross: [f64; L] = std::array::from_fn(|l| scale[l] * var[l] * a * b);
+                let weigh = |p: f64| (std::array::from_fn(|l| scale[l] * p + cross[l]), cross);
+                let mut sides =
+                    ([[0.0; L]; 3], gather::<FMA, L>((k, dim), &right, &group.delta, &mut right_z, weigh(b)));
+                if shape.same {
+                    sides.1 = sides.1.map(|lanes| lanes.map(|v| 0.5 * v));
+                    sides.0 = sides.1;
+                } else {
+                    sides.0 = gather::<FMA, L>((k, dim), &left, &group.delta, &mut left_z, weigh(a));
+                }
+                let place = (k, points.start - start, dim);
+                lanes.take(place, pair, &var, (&factor, &total), sides, points.len(), &mut bars);
             }
         }
-        for q in 0..dim {
-            for i in 0..tile.rows {
-                slopes.t_z[q * tile.rows + i] += sums.left_z[i / R * (dim + 1) + q][i % R];
+        lanes.add_to(slopes);
+        add_z(dim, &left_z, shape.rows, &mut slopes.t_z);
+        add_z(dim, &right_z, shape.cols, &mut slopes.u_z);
+    }
+}
+
+struct PullRows<'t> {
+    pair: &'t Pair<'t>,
+    q: &'t Gaussians,
+    z: &'t Mat,
+    points: Range<usize>,
+    weigh: &'t dyn Fn(usize, &mut [f64]),
+    bars: Bars<'t>,
+    slopes: &'t mut Slopes,
+}
+
+impl Laned for PullRows<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool, const L: usize>(self) {
+        let PullRows { pair, q, z, points, weigh, mut bars, slopes } = self;
+        let mut group = Group::<L>::new(z, pair.shape());
+        let (dim, features) = (group.dim, group.dim + 1);
+        let mut sums = vec![[[0.0; L]; BLOCK]; group.delta.len()];
+        let mut z_bar = sums.clone();
+        let mut line = vec![0.0; pair.cols];
+        let mut lanes = LaneSlopes::<L>::new(dim);
+        let start = points.start;
+        for points in groups(points, L) {
+            let factor = place::<FMA, L>(&mut group, pair, q, points.clone());
+            for (l, n) in points.clone().enumerate() {
+                weigh(n, &mut line);
+                line.iter()
+                    .enumerate()
+                    .for_each(|(j, v)| sums[j / BLOCK * features + dim][j % BLOCK][l] = *v);
             }
-            for j in 0..tile.cols {
-                slopes.u_z[q * tile.cols + j] += sums.right_z[j / LANES * (dim + 1) + q][j % LANES];
+            let mut total = [0.0; L];
+            for (sums, exponents) in sums.chunks_exact_mut(features).zip(&group.right) {
+                let mut t = sums[dim];
+                for r in 0..BLOCK {
+                    for l in 0..L {
+                        t[r][l] *= exp_decay::<FMA>(exponents[r][l]);
+                        total[l] += factor[l] * t[r][l];
+                    }
+                }
+                sums[dim] = t;
+            }
+            (0..L).for_each(|l| lanes.total[l] += total[l]);
+            for k in 0..dim {
+                let (b, var) = (pair.u.precision[k], group.var[k]);
+                if b == 0.0 {
+                    continue;
+                }
+                let weight = std::array::from_fn(|l| factor[l] * b / (1.0 + b * var[l]));
+                let right = gather::<FMA, L>((k, dim), &sums, &group.delta, &mut z_bar, (weight, [0.0; L]));
+                let place = (k, points.start - start, dim);
+                let sides = ([[0.0; L]; 3], right);
+                lanes.take(place, pair, &var, (&factor, &total), sides, points.len(), &mut bars);
             }
         }
+        lanes.add_to(slopes);
+        add_z(dim, &z_bar, pair.cols, &mut slopes.u_z);
     }
 }

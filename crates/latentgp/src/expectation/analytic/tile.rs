@@ -1,171 +1,232 @@
-//! All pairs (z_i, z'_j) at one point, in the shape of the machine's registers.
+//! Pairs (z_i, z'_j) at several points at once: one point a lane of the machine's registers.
 //!
-//! With δ = z − μ and δ' = z' − μ every exponent here is Σ_q (left δ_i² + right δ'_j² + link δ_i δ'_j): a matrix product
-//! of Q features a row, whose result meets exp while it is in the nearest cache. Everything is taken relative to μ, so
-//! that nothing large cancels. Rows go in blocks of R, columns in chunks of [`LANES`]; of the pairs of a term with
-//! itself the lower triangle is enough, and a block stops at the chunk that holds its diagonal.
+//! With δ = z − μ and δ' = z' − μ every exponent here is Σ_q (left δ_i² + right δ'_j² + link δ_i δ'_j): a product of Q
+//! features a row. Everything is taken relative to μ, so that nothing large cancels. Inducing inputs go in blocks of
+//! [`BLOCK`]; a [`Tile`], a block of rows by half a block of columns, fits the registers. Of the pairs of a term with
+//! itself the lower triangle is enough, and a row of blocks ends at the diagonal.
 
+use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::vmath::fma;
+use std::ops::Range;
 
-pub(super) const LANES: usize = 8;
-pub(super) type Lanes = [f64; LANES];
-/// A chunk of R rows.
-pub(super) type Chunk<const R: usize> = [Lanes; R];
+pub(super) const BLOCK: usize = 4;
+pub(super) const HALF: usize = BLOCK / 2;
+/// A block of inducing inputs at L points.
+pub(super) type Rows<const L: usize> = [[f64; L]; BLOCK];
+/// Pairs at L points.
+pub(super) type Tile<const L: usize> = [[[f64; L]; HALF]; BLOCK];
 
-/// An exponent in one dimension: left δ² + right δ'² + link δδ'.
-pub(super) struct Quadratic {
-    pub left: f64,
-    pub right: f64,
-    pub link: f64,
+/// The most lanes that any machine has.
+const MOST_LANES: usize = 8;
+
+/// Numbers as tiles.
+pub(super) fn as_tiles<const L: usize>(numbers: &[f64]) -> &[Tile<L>] {
+    numbers.as_chunks().0.as_chunks().0.as_chunks().0
 }
 
-/// The pairs of one point; places beyond the last row or column repeat it.
-pub(super) struct Tile<const R: usize> {
+/// The same, to write to.
+pub(super) fn as_tiles_mut<const L: usize>(numbers: &mut [f64]) -> &mut [Tile<L>] {
+    numbers.as_chunks_mut().0.as_chunks_mut().0.as_chunks_mut().0
+}
+
+/// Which pairs there are; places beyond the last row or column repeat it.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
     pub rows: usize,
     pub cols: usize,
-    pub dim: usize,
-    same: bool,
-    chunks: usize,
-    /// Q of z for each block of rows, and of z' for each chunk of columns.
-    z_left: Vec<[f64; R]>,
-    z_right: Vec<Lanes>,
-    /// (δ, 1), link·δ and (δ', 1): the features of T's products, and of the exponents.
-    pub left_delta: Vec<[f64; R]>,
-    linked: Vec<[f64; R]>,
-    pub delta: Vec<Lanes>,
-    /// What a row and a column add to the exponent.
-    left: Vec<[f64; R]>,
-    right: Vec<Lanes>,
-    /// μ and the exponent of each dimension.
-    exponent: Vec<(f64, Quadratic)>,
-    /// Exponents of one block, or what was made of them.
-    pub line: Vec<Chunk<R>>,
+    /// Whether the lower triangle is enough.
+    pub same: bool,
 }
 
-/// Q numbers for each group of `W` rows of z, the last row repeated.
-fn grouped<const W: usize>(z: &Mat, count: usize) -> Vec<[f64; W]> {
-    let groups = count.div_ceil(W);
-    let at = |g: usize, q: usize| std::array::from_fn(|k| z[((g * W + k).min(count - 1), q)]);
-    (0..groups).flat_map(|g| (0..z.cols()).map(move |q| at(g, q))).collect()
+impl Shape {
+    pub fn row_blocks(self) -> usize {
+        self.rows.div_ceil(BLOCK)
+    }
+
+    /// The blocks of columns that block `b` of rows meets.
+    #[inline(always)]
+    pub fn reach(self, b: usize) -> usize {
+        if self.same { b + 1 } else { self.cols.div_ceil(BLOCK) }
+    }
+
+    /// The halves of block `c` of columns that hold any.
+    #[inline(always)]
+    pub fn halves(self, c: usize) -> usize {
+        (self.cols - c * BLOCK).div_ceil(HALF).min(2)
+    }
+
+    /// The number of tiles; they go row of blocks by row of blocks.
+    pub fn tiles(self) -> usize {
+        (0..self.row_blocks()).flat_map(|b| 0..self.reach(b)).map(|c| self.halves(c)).sum()
+    }
+
+    /// The numbers that the tiles of so many points take, on any machine.
+    pub fn numbers(self, points: usize) -> usize {
+        self.tiles() * BLOCK * HALF * (points + MOST_LANES)
+    }
+
+    /// Visits (i, j, tile, row in it, column in it) of every pair that is needed.
+    pub fn each_pair(self, mut visit: impl FnMut(usize, usize, usize, usize, usize)) {
+        let mut tile = 0;
+        for b in 0..self.row_blocks() {
+            for (c, h) in (0..self.reach(b)).flat_map(|c| (0..self.halves(c)).map(move |h| (c, h))) {
+                for (r, w) in (0..BLOCK).flat_map(|r| (0..HALF).map(move |w| (r, w))) {
+                    let (i, j) = (b * BLOCK + r, c * BLOCK + h * HALF + w);
+                    if i < self.rows && j < self.cols && (!self.same || j <= i) {
+                        visit(i, j, tile, r, w);
+                    }
+                }
+                tile += 1;
+            }
+        }
+    }
+}
+
+/// Exponents in one dimension, left δ² + right δ'² + link δδ', at L points.
+#[derive(Clone, Copy)]
+pub(super) struct Quadratic<const L: usize> {
+    pub left: [f64; L],
+    pub right: [f64; L],
+    pub link: [f64; L],
+}
+
+/// All inducing inputs at L points.
+pub(super) struct Group<const L: usize> {
+    pub shape: Shape,
+    pub dim: usize,
+    /// Q of z for each block.
+    z: Vec<[f64; BLOCK]>,
+    /// (δ, 1) and link·δ: Q + 1 and Q for each block.
+    pub delta: Vec<Rows<L>>,
+    linked: Vec<Rows<L>>,
+    /// What rows and columns add to the exponent.
+    left: Vec<Rows<L>>,
+    pub right: Vec<Rows<L>>,
+    /// μ and S of each dimension.
+    pub mean: Vec<[f64; L]>,
+    pub var: Vec<[f64; L]>,
 }
 
 /// sum + weight δ².
 #[inline(always)]
-fn add_squares<const FMA: bool, const W: usize>(mut sum: [f64; W], weight: f64, delta: [f64; W]) -> [f64; W] {
-    for k in 0..W {
-        sum[k] = fma::<FMA>(weight * delta[k], delta[k], sum[k]);
+fn add_squares<const FMA: bool, const L: usize>(sum: &mut Rows<L>, weight: &[f64; L], delta: &Rows<L>) {
+    for r in 0..BLOCK {
+        for l in 0..L {
+            sum[r][l] = fma::<FMA>(weight[l] * delta[r][l], delta[r][l], sum[r][l]);
+        }
     }
-    sum
 }
 
-impl<const R: usize> Tile<R> {
-    /// Pairs of the first `rows` of z with the first `cols`; the lower triangle alone where they are the `same`.
-    pub fn new(z: &Mat, rows: usize, cols: usize, same: bool) -> Self {
-        let (z_left, z_right) = (grouped(z, rows), grouped(z, cols));
-        let (blocks, chunks) = (rows.div_ceil(R), cols.div_ceil(LANES));
-        Tile {
-            rows,
-            cols,
-            dim: z.cols(),
-            same,
-            chunks,
-            left_delta: vec![[1.0; R]; blocks * (z.cols() + 1)],
-            linked: z_left.clone(),
-            delta: vec![[1.0; LANES]; chunks * (z.cols() + 1)],
-            exponent: Vec::with_capacity(z.cols()),
-            left: vec![[0.0; R]; blocks],
-            right: vec![[0.0; LANES]; chunks],
-            line: vec![[[0.0; LANES]; R]; chunks],
-            z_left,
-            z_right,
+impl<const L: usize> Group<L> {
+    pub fn new(z: &Mat, shape: Shape) -> Self {
+        let (dim, count) = (z.cols(), shape.rows.max(shape.cols));
+        let blocks = count.div_ceil(BLOCK);
+        let at = |b: usize, q: usize| std::array::from_fn(|r| z[((b * BLOCK + r).min(count - 1), q)]);
+        Group {
+            shape,
+            dim,
+            z: (0..blocks).flat_map(|b| (0..dim).map(move |q| at(b, q))).collect(),
+            delta: vec![[[1.0; L]; BLOCK]; blocks * (dim + 1)],
+            linked: vec![[[0.0; L]; BLOCK]; shape.row_blocks() * dim],
+            left: vec![[[0.0; L]; BLOCK]; shape.row_blocks()],
+            right: vec![[[0.0; L]; BLOCK]; blocks],
+            mean: vec![[0.0; L]; dim],
+            var: vec![[0.0; L]; dim],
         }
     }
 
-    pub fn blocks(&self) -> usize {
-        self.left.len()
-    }
-
-    /// The chunks that block `b` needs.
+    /// Moves to some points, at most L, the last of which fills the lanes that are left; with the exponents given for
+    /// each dimension. The terms being the same, rows add what columns do.
     #[inline(always)]
-    pub fn reach(&self, b: usize) -> usize {
-        if self.same { ((b + 1) * R).div_ceil(LANES) } else { self.chunks }
-    }
-
-    /// Numbers for every pair, zero; a block's chunks are one after the other, as `reach` tells.
-    pub fn pairs(&self) -> Vec<Chunk<R>> {
-        vec![[[0.0; LANES]; R]; (0..self.blocks()).map(|b| self.reach(b)).sum()]
-    }
-
-    /// Visits the place in [`pairs`](Self::pairs) of every (i, j) that is needed.
-    pub fn each_pair(&self, mut visit: impl FnMut(usize, usize, usize, usize, usize)) {
-        let mut start = 0;
-        for b in 0..self.blocks() {
-            for i in b * R..(b * R + R).min(self.rows) {
-                let width = if self.same { i + 1 } else { self.cols };
-                (0..width).for_each(|j| visit(i, j, start + j / LANES, i - b * R, j % LANES));
-            }
-            start += self.reach(b);
-        }
-    }
-
-    /// Moves to the point μ, with the exponent given for each dimension.
-    #[inline(always)]
-    pub fn place<const FMA: bool>(&mut self, mean: &[f64], exponent: impl Fn(usize) -> Quadratic) {
-        self.exponent.clear();
-        self.exponent.extend(mean.iter().enumerate().map(|(q, mean)| (*mean, exponent(q))));
-        let dim = self.dim;
-        let deltas = self.left_delta.chunks_exact_mut(dim + 1).zip(self.linked.chunks_exact_mut(dim));
-        for ((sum, z), (delta, linked)) in self.left.iter_mut().zip(self.z_left.chunks_exact(dim)).zip(deltas)
-        {
-            *sum = [0.0; R];
-            for (((mean, e), z), (delta, linked)) in
-                self.exponent.iter().zip(z).zip(delta.iter_mut().zip(linked))
-            {
-                *delta = z.map(|z| z - mean);
-                *linked = delta.map(|d| e.link * d);
-                *sum = add_squares::<FMA, R>(*sum, e.left, *delta);
+    pub fn place<const FMA: bool>(
+        &mut self,
+        at: &Gaussians,
+        points: Range<usize>,
+        exponent: impl Fn(usize, &[f64; L]) -> Quadratic<L>,
+    ) {
+        let (dim, last) = (self.dim, points.end - 1);
+        for l in 0..L {
+            let n = (points.start + l).min(last);
+            for (q, (mean, var)) in at.mean.row(n).iter().zip(at.var.row(n)).enumerate() {
+                self.mean[q][l] = *mean;
+                self.var[q][l] = *var;
             }
         }
-        let deltas = self.delta.chunks_exact_mut(dim + 1);
-        for ((sum, z), delta) in self.right.iter_mut().zip(self.z_right.chunks_exact(dim)).zip(deltas) {
-            *sum = [0.0; LANES];
-            for (((mean, e), z), delta) in self.exponent.iter().zip(z).zip(delta.iter_mut()) {
-                *delta = z.map(|z| z - mean);
-                *sum = add_squares::<FMA, LANES>(*sum, e.right, *delta);
+        self.left.fill([[0.0; L]; BLOCK]);
+        self.right.fill([[0.0; L]; BLOCK]);
+        for (q, (mean, var)) in self.mean.iter().zip(&self.var).enumerate() {
+            let Quadratic { left, right, link } = exponent(q, var);
+            let z = self.z.iter().skip(q).step_by(dim);
+            let deltas = self.delta.iter_mut().skip(q).step_by(dim + 1);
+            for ((z, delta), sum) in z.zip(deltas).zip(&mut self.right) {
+                let mut new = [[0.0; L]; BLOCK];
+                for r in 0..BLOCK {
+                    for l in 0..L {
+                        new[r][l] = z[r] - mean[l];
+                    }
+                }
+                *delta = new;
+                add_squares::<FMA, L>(sum, &right, &new);
             }
-        }
-    }
-
-    /// Sets `line` to the exponents of block `b`, plus a constant.
-    #[inline(always)]
-    pub fn exponents<const FMA: bool>(&mut self, b: usize, constant: f64) {
-        let (dim, left, reach) = (self.dim, self.left[b], self.reach(b));
-        let linked = &self.linked[b * dim..(b + 1) * dim];
-        let columns = self.right.iter().zip(self.delta.chunks_exact(dim + 1));
-        for (out, (right, delta)) in self.line[..reach].iter_mut().zip(columns) {
-            let mut sum = [[0.0; LANES]; R];
-            for r in 0..R {
-                for k in 0..LANES {
-                    sum[r][k] = constant + left[r] + right[k];
+            let deltas = self.delta.iter().skip(q).step_by(dim + 1);
+            let linked = self.linked.iter_mut().skip(q).step_by(dim);
+            for ((delta, linked), sum) in deltas.zip(linked).zip(&mut self.left) {
+                let delta = *delta;
+                *linked = delta.map(|d| std::array::from_fn(|l| link[l] * d[l]));
+                if !self.shape.same {
+                    add_squares::<FMA, L>(sum, &left, &delta);
                 }
             }
-            for (own, other) in linked.iter().zip(delta) {
-                for r in 0..R {
-                    for k in 0..LANES {
-                        sum[r][k] = fma::<FMA>(own[r], other[k], sum[r][k]);
+        }
+        if self.shape.same {
+            self.left.copy_from_slice(&self.right);
+        }
+    }
+
+    /// Adds a constant to every exponent.
+    #[inline(always)]
+    pub fn lift(&mut self, constant: &[f64; L]) {
+        for row in self.left.as_flattened_mut() {
+            (0..L).for_each(|l| row[l] += constant[l]);
+        }
+    }
+
+    /// The exponents of block `b` of rows with half `h` of block `c` of columns.
+    #[inline(always)]
+    pub fn exponents<const FMA: bool>(&self, b: usize, c: usize, h: usize) -> Tile<L> {
+        let (dim, left, right) = (self.dim, &self.left[b], &self.right[c]);
+        let mut out = [[[0.0; L]; HALF]; BLOCK];
+        for r in 0..BLOCK {
+            for w in 0..HALF {
+                for l in 0..L {
+                    out[r][w][l] = left[r][l] + right[h * HALF + w][l];
+                }
+            }
+        }
+        let features = self.linked[b * dim..(b + 1) * dim].iter().zip(&self.delta[c * (dim + 1)..]);
+        for (own, other) in features {
+            let other: [[f64; L]; HALF] = std::array::from_fn(|w| other[h * HALF + w]);
+            for r in 0..BLOCK {
+                for w in 0..HALF {
+                    for l in 0..L {
+                        out[r][w][l] = fma::<FMA>(own[r][l], other[w][l], out[r][w][l]);
                     }
                 }
             }
-            *out = sum;
         }
+        out
     }
+}
 
-    /// Applies `f` to the first `count` chunks of `line`.
-    #[inline(always)]
-    pub fn map_line(&mut self, count: usize, f: impl Fn(f64) -> f64) {
-        for v in self.line[..count].as_flattened_mut().as_flattened_mut() {
-            *v = f(*v);
-        }
-    }
+/// Applies `f` to every number of a tile.
+#[inline(always)]
+pub(super) fn map_tile<const L: usize>(tile: &mut Tile<L>, f: impl Fn(f64) -> f64) {
+    tile.as_flattened_mut().as_flattened_mut().iter_mut().for_each(|v| *v = f(*v));
+}
+
+/// Groups of at most `L` points, one after the other.
+pub(super) fn groups(points: Range<usize>, lanes: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = points.end;
+    points.step_by(lanes).map(move |from| from..(from + lanes).min(end))
 }
