@@ -13,7 +13,7 @@
 
 use super::nodes::{Bars, Nodes, TILE};
 use super::star::Stars;
-use super::{Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
+use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
 use crate::blocks::{self, part_rows};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -220,6 +220,20 @@ impl<R: Rule> Expectation for R {
 
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
         psi(self, kernel, q, z, Some(l))
+    }
+
+    fn psi_and_back<'a>(
+        &'a self,
+        kernel: &'a dyn Kernel,
+        q: &'a Gaussians,
+        z: &'a Mat,
+    ) -> Result<(Psi, Back<'a>)> {
+        check_all(self, kernel, q, z)?;
+        if let Some(stars) = Stars::new(self, kernel, q, z) {
+            return Ok(stars.psi_and_back());
+        }
+        let psi = Plan::new(self, kernel, q, z, None).psi();
+        Ok((psi, Box::new(move |bar, grad| self.psi_adjoint(kernel, q, z, bar, grad))))
     }
 
     fn psi_adjoint(

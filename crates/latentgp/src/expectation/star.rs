@@ -9,19 +9,22 @@
 //! repeated, and counts nothing.
 
 use super::rule::Rule;
-use super::{Gaussians, Psi, PsiGrad};
-use crate::blocks;
-use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarKernel};
+use super::{Back, Gaussians, Psi, PsiGrad};
+use crate::blocks::{self, part_rows};
+use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarBlocks, StarKernel};
 use crate::linalg::{self, Cholesky, Op};
 use crate::mat::Mat;
 use crate::param;
 use crate::vmath::{Vectorized, fma, vectorize};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// Numbers of K in a tile, about: on the way back K, its slopes and K̄ stay in the second-level cache together.
 const ROOM: usize = 1 << 14;
 /// Points of a tile at the most.
 const POINTS: usize = 64;
+/// Numbers of K in all that are worth keeping for the way back: more would leave the cache, and are computed as fast again.
+const KEPT: usize = 1 << 18;
 
 /// All points, the arms of each, and what they meet.
 pub(super) struct Stars<'a> {
@@ -62,6 +65,13 @@ impl Tile {
         self.points = points;
     }
 
+    fn clear_bars(&mut self) {
+        for bar in [&mut self.mean_bar, &mut self.std_bar] {
+            bar.resize(self.mean.rows(), self.mean.cols());
+            bar.fill(0.0);
+        }
+    }
+
     /// B.
     fn lanes(&self) -> usize {
         self.mean.cols()
@@ -91,6 +101,14 @@ impl Tile {
     }
 }
 
+/// What works on one part of the points: K, and the kernel that keeps its slopes, are of the last tile.
+struct Work<'a> {
+    blocks: Box<dyn StarBlocks + 'a>,
+    tile: Tile,
+    k: Mat,
+    k_bar: Mat,
+}
+
 impl<'a> Stars<'a> {
     /// `None` where the nodes are no star, or the kernel knows none.
     pub fn new(rule: &impl Rule, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Option<Self> {
@@ -111,111 +129,175 @@ impl<'a> Stars<'a> {
         arms.saturating_mul(m * (16 + m / 4))
     }
 
-    /// Calls `visit` for tiles of some points that have about as many each, `room` numbers of K in each.
-    fn each_tile(&self, points: Range<usize>, room: usize, mut visit: impl FnMut(&mut Tile)) {
-        let wide = self.arms[0].all().len() * self.z.rows();
-        let most = (room / wide / LANES * LANES).clamp(LANES, POINTS);
-        let tiles = points.len().div_ceil(most).max(1);
-        let each = points.len().div_ceil(tiles).next_multiple_of(LANES);
-        let mut tile = Tile::default();
-        for start in points.clone().step_by(each) {
-            tile.place(start..(start + each).min(points.end), self.q);
-            visit(&mut tile);
+    fn work(&self) -> Work<'a> {
+        Work {
+            blocks: self.kernel.at(self.z),
+            tile: Tile::default(),
+            k: Mat::default(),
+            k_bar: Mat::default(),
         }
     }
 
-    /// The lower triangle of Ψ2 of some points; adds their rows of Ψ1.
-    fn forward(&self, points: Range<usize>, whiten: Option<&Cholesky>, psi1: &mut [f64]) -> Mat {
-        let (m, from) = (self.z.rows(), points.start);
-        let mut psi2 = Mat::zeros(m, m);
-        let mut blocks = self.kernel.at(self.z);
-        let (mut k, mut weighted) = (Mat::default(), Mat::default());
-        self.each_tile(points, 2 * ROOM, |tile| {
-            let own = (tile.points.start - from) * m..(tile.points.end - from) * m;
+    /// Points of a tile with `room` numbers of K, at the most.
+    fn most(&self, room: usize) -> usize {
+        let wide = self.arms[0].all().len() * self.z.rows();
+        (room / wide / LANES * LANES).clamp(LANES, POINTS)
+    }
+
+    /// Tiles of some points that have about as many each.
+    fn tiles(&self, points: Range<usize>, room: usize) -> impl Iterator<Item = Range<usize>> {
+        let tiles = points.len().div_ceil(self.most(room)).max(1);
+        let each = points.len().div_ceil(tiles).next_multiple_of(LANES);
+        let end = points.end;
+        points.step_by(each).map(move |start| start..(start + each).min(end))
+    }
+
+    /// K of the tile and some arms.
+    fn cross(&self, work: &mut Work<'a>, arms: &Arms, keep: bool) {
+        let Work { blocks, tile, k, .. } = work;
+        k.resize(self.z.rows(), arms.all().len() * tile.lanes());
+        blocks.cross(&Star { mean: &tile.mean, std: &tile.std, arms }, keep, k);
+        tile.blank(k);
+    }
+
+    /// The lower triangle of Ψ2 of some points, and what worked on them; adds their rows of Ψ1.
+    fn forward(
+        &self,
+        points: Range<usize>,
+        whiten: Option<&Cholesky>,
+        keep: bool,
+        psi1: &mut [f64],
+    ) -> (Mat, Work<'a>) {
+        let (m, from, mut work) = (self.z.rows(), points.start, self.work());
+        let (mut psi2, mut weighted) = (Mat::zeros(m, m), Mat::default());
+        for points in self.tiles(points, 2 * ROOM) {
+            let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
+            work.tile.place(points, self.q);
             for arms in &self.arms {
-                k.resize(m, arms.all().len() * tile.lanes());
-                blocks.cross(&Star { mean: &tile.mean, std: &tile.std, arms }, false, &mut k);
-                tile.blank(&mut k);
-                vectorize(AddPsi1 { arms, k: &k, psi1: &mut psi1[own.clone()] });
+                self.cross(&mut work, arms, keep);
+                let k = &mut work.k;
+                vectorize(AddPsi1 { arms, k, psi1: &mut *psi1 });
                 if let Some(l) = whiten {
-                    l.solve_l(&mut k);
+                    l.solve_l(k);
                 }
                 match self.common {
-                    Some(w) => linalg::add_abt_lower(w, &k, &k, &mut psi2),
+                    Some(w) => linalg::add_abt_lower(w, k, k, &mut psi2),
                     None => {
-                        weigh(arms, &k, &mut weighted);
-                        linalg::add_abt_lower(1.0, &k, &weighted, &mut psi2);
+                        weigh(arms, k, &mut weighted);
+                        linalg::add_abt_lower(1.0, k, &weighted, &mut psi2);
                     }
                 }
             }
-        });
-        psi2
+        }
+        (psi2, work)
     }
 
-    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄. `doubled` is Ψ̄2 + Ψ̄2ᵀ.
+    /// Chains back through a tile whose K is there. `doubled` is Ψ̄2 + Ψ̄2ᵀ.
+    fn pull(&self, work: &mut Work<'a>, arms: &Arms, psi1_bar: &Mat, doubled: &Mat) {
+        let Work { blocks, tile, k, k_bar } = work;
+        k_bar.resize(k.rows(), k.cols());
+        spread(psi1_bar, tile, k_bar);
+        linalg::gemm(1.0, doubled, Op::N, k, Op::N, k_bar);
+        let star = Star { mean: &tile.mean, std: &tile.std, arms };
+        blocks.pull(&star, k, k_bar, &mut tile.mean_bar, &mut tile.std_bar);
+    }
+
+    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄. Of one tile that is `kept` K is there.
     fn backward(
         &self,
         points: Range<usize>,
+        kept: Option<&mut Work<'a>>,
         psi1_bar: &Mat,
         doubled: &Mat,
-        mean: &mut [f64],
-        var: &mut [f64],
+        [mean, var]: [&mut [f64]; 2],
     ) -> (Vec<f64>, Mat) {
         let (dim, from) = (self.q.dim(), points.start);
-        let mut blocks = self.kernel.at(self.z);
-        let (mut k, mut k_bar) = (Mat::default(), Mat::default());
-        self.each_tile(points, ROOM, |tile| {
-            for bar in [&mut tile.mean_bar, &mut tile.std_bar] {
-                bar.resize(dim, tile.mean.cols());
-                bar.fill(0.0);
-            }
+        let mut bars = (vec![0.0; param::count(self.kernel)], Mat::zeros(self.z.rows(), dim));
+        if let Some(work) = kept {
+            work.tile.clear_bars();
+            self.pull(work, &self.arms[0], psi1_bar, doubled);
+            work.tile.hand_out(mean, var);
+            work.blocks.finish(&mut bars.0, &mut bars.1);
+            return bars;
+        }
+        let mut work = self.work();
+        for points in self.tiles(points, ROOM) {
+            let own = (points.start - from) * dim..(points.end - from) * dim;
+            work.tile.place(points, self.q);
+            work.tile.clear_bars();
             for arms in &self.arms {
-                let star = Star { mean: &tile.mean, std: &tile.std, arms };
-                k.resize(self.z.rows(), arms.all().len() * tile.mean.cols());
-                blocks.cross(&star, true, &mut k);
-                tile.blank(&mut k);
-                k_bar.resize(k.rows(), k.cols());
-                spread(psi1_bar, tile, &mut k_bar);
-                linalg::gemm(1.0, doubled, Op::N, &k, Op::N, &mut k_bar);
-                blocks.pull(&star, &k, &k_bar, &mut tile.mean_bar, &mut tile.std_bar);
+                self.cross(&mut work, arms, true);
+                self.pull(&mut work, arms, psi1_bar, doubled);
             }
-            let own = (tile.points.start - from) * dim..(tile.points.end - from) * dim;
-            tile.hand_out(&mut mean[own.clone()], &mut var[own]);
-        });
-        let (mut theta, mut z_bar) = (vec![0.0; param::count(self.kernel)], Mat::zeros(self.z.rows(), dim));
-        blocks.finish(&mut theta, &mut z_bar);
-        (theta, z_bar)
+            work.tile.hand_out(&mut mean[own.clone()], &mut var[own]);
+        }
+        work.blocks.finish(&mut bars.0, &mut bars.1);
+        bars
     }
 
-    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given.
-    pub fn psi(&self, whiten: Option<&Cholesky>) -> Psi {
+    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given, and what worked on each part.
+    fn psi_and_work(&self, whiten: Option<&Cholesky>, keep: bool) -> (Psi, Vec<Work<'a>>) {
         let (n, m) = (self.q.n(), self.z.rows());
         let mut psi = Psi::zeros(n, m);
         if n == 0 || m == 0 {
-            return psi;
+            return (psi, Vec::new());
         }
         let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
-            self.forward(points, whiten, psi1)
+            let (psi2, work) = self.forward(points, whiten, keep, psi1);
+            (psi2, keep.then_some(work))
         });
-        parts.iter().for_each(|psi2| psi.psi2.add_scaled(1.0, psi2));
+        let add = |(psi2, work)| {
+            psi.psi2.add_scaled(1.0, &psi2);
+            work
+        };
+        let works = parts.into_iter().filter_map(add).collect();
         linalg::mirror_lower(&mut psi.psi2);
         // k(x, x) is the same everywhere.
         let mut one = [0.0];
         self.kernel.diag(&Mat::zeros(1, self.q.dim()), &mut one);
         psi.psi0 = one[0] * n as f64 * self.weight;
-        psi
+        (psi, works)
+    }
+
+    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given.
+    pub fn psi(&self, whiten: Option<&Cholesky>) -> Psi {
+        self.psi_and_work(whiten, false).0
+    }
+
+    /// Ψ and the way back, where that may be kept: each part is one tile, and all of them stay in the cache.
+    pub fn psi_and_back(self) -> (Psi, Back<'a>) {
+        let (n, arms) = (self.q.n(), self.arms[0].all().len());
+        let keep = self.arms.len() == 1
+            && n * arms * self.z.rows() <= KEPT
+            && n > 0
+            && !self.z.is_empty()
+            && part_rows(n) <= self.most(2 * ROOM);
+        let (psi, works) = self.psi_and_work(None, keep);
+        let back = move |bar: &Psi, grad: PsiGrad<'_>| {
+            self.chain(bar, grad, works.into_iter().map(Mutex::new).collect());
+            Ok(())
+        };
+        (psi, Box::new(back))
     }
 
     /// Chains Ψ̄ back.
     pub fn psi_adjoint(&self, bar: &Psi, grad: PsiGrad<'_>) {
+        self.chain(bar, grad, Vec::new());
+    }
+
+    /// Chains Ψ̄ back, with what was kept of each part, if anything was.
+    fn chain(&self, bar: &Psi, grad: PsiGrad<'_>, kept: Vec<Mutex<Work<'a>>>) {
         let n = self.q.n();
         if n == 0 || self.z.rows() == 0 {
             return;
         }
         let mut doubled = bar.psi2.t();
         doubled.add_scaled(1.0, &bar.psi2);
-        let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, [mean, var]| {
-            self.backward(points, &bar.psi1, &doubled, mean, var)
+        let rows = part_rows(n);
+        let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, out| {
+            let kept = kept.get(points.start / rows);
+            let mut kept = kept.map(|work| work.lock().unwrap_or_else(PoisonError::into_inner));
+            self.backward(points, kept.as_deref_mut(), &bar.psi1, &doubled, out)
         });
         for (theta, z_bar) in &parts {
             grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);
@@ -317,6 +399,15 @@ mod tests {
     }
 
     fn adjoint(rule: &dyn Expectation, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Grads {
+        adjoint_by(kernel, q, z, |bar, grad| rule.psi_adjoint(kernel, q, z, bar, grad).unwrap())
+    }
+
+    fn adjoint_by(
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        chain: impl FnOnce(&Psi, PsiGrad<'_>),
+    ) -> Grads {
         let (n, dim, m) = (q.n(), q.dim(), z.rows());
         let bar = Psi { psi0: 0.4, psi1: some(n, m, 0.9), psi2: some(m, m, 0.31) };
         let mut grads = Grads {
@@ -326,7 +417,7 @@ mod tests {
             var: Mat::filled(n, dim, 0.5),
         };
         let Grads { theta, z: z_bar, mean, var } = &mut grads;
-        rule.psi_adjoint(kernel, q, z, &bar, PsiGrad { theta, z: z_bar, mean, var }).unwrap();
+        chain(&bar, PsiGrad { theta, z: z_bar, mean, var });
         grads
     }
 
@@ -357,11 +448,18 @@ mod tests {
             close(&what, found.psi1.as_slice(), expected.psi1.as_slice());
             close(&what, found.psi2.as_slice(), expected.psi2.as_slice());
         }
-        let (found, expected) = (adjoint(rule, &*kernel, &q, &z), adjoint(rule, &*plain, &q, &z));
-        close(&what, &found.theta, &expected.theta);
-        close(&what, found.z.as_slice(), expected.z.as_slice());
-        close(&what, found.mean.as_slice(), expected.mean.as_slice());
-        close(&what, found.var.as_slice(), expected.var.as_slice());
+        let expected = adjoint(rule, &*plain, &q, &z);
+        let kept = adjoint_by(&*kernel, &q, &z, |bar, grad| {
+            let (psi, back) = rule.psi_and_back(&*kernel, &q, &z).unwrap();
+            close(&what, psi.psi2.as_slice(), rule.psi(&*plain, &q, &z).unwrap().psi2.as_slice());
+            back(bar, grad).unwrap();
+        });
+        for found in [adjoint(rule, &*kernel, &q, &z), kept] {
+            close(&what, &found.theta, &expected.theta);
+            close(&what, found.z.as_slice(), expected.z.as_slice());
+            close(&what, found.mean.as_slice(), expected.mean.as_slice());
+            close(&what, found.var.as_slice(), expected.var.as_slice());
+        }
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub trait StarKernel: Kernel {
 }
 
 /// Blocks between the same Z and stars, one after another, and the gradient of all of them.
-pub trait StarBlocks {
+pub trait StarBlocks: Send {
     /// K = k(z, x) at the places of a star, M×SB; `keep` says that [`pull`](Self::pull) will follow.
     fn cross(&mut self, at: &Star<'_>, keep: bool, out: &mut Mat);
 
