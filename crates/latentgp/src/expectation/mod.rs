@@ -29,6 +29,7 @@ mod parse;
 mod quasi_monte_carlo;
 pub mod rule;
 mod sobol;
+mod star;
 mod unscented;
 
 pub use analytic::Analytic;

@@ -1,11 +1,10 @@
 //! Tiles of nodes: some points times some nodes, where the kernel is evaluated as one block.
 //!
-//! Place s·R + i of a tile is node s at point i of its R points. Where every node moves one coordinate and the kernel knows
-//! [`Star`]s, the points are never written down; otherwise they are, x = μ + √S ∘ ξ.
+//! Place s·R + i of a tile is node s at point i of its R points, x = μ + √S ∘ ξ.
 
 use super::Gaussians;
 use super::rule::{Draws, Rule};
-use crate::kernel::{Arm, Kernel, KernelGrad, Star, StarBlocks, StarGrad, StarKernel};
+use crate::kernel::{Kernel, KernelGrad};
 use crate::mat::Mat;
 use std::ops::Range;
 
@@ -13,9 +12,7 @@ use std::ops::Range;
 pub(super) const TILE: usize = 256;
 
 /// Where the nodes are.
-enum Layout<'a> {
-    /// One coordinate moves.
-    Star { kernel: &'a dyn StarKernel, arms: Vec<Arm> },
+enum Layout {
     /// The same for all points.
     Shared(Mat),
     /// Each point has its own.
@@ -30,19 +27,16 @@ pub(super) struct Nodes<'a, R: Rule> {
     pub z: &'a Mat,
     /// √S.
     std: Mat,
-    layout: Layout<'a>,
+    layout: Layout,
     count: usize,
-    /// Any point, for a kernel whose k(x, x) is the same everywhere.
-    somewhere: Mat,
 }
 
-/// Some points and some nodes; x and ξ of each place, or the kernel at stars.
-pub(super) struct Tile<'a> {
+/// Some points and some nodes; x and ξ of each place.
+pub(super) struct Tile {
     pub points: Range<usize>,
     pub nodes: Range<usize>,
     x: Mat,
     xi: Mat,
-    star: Option<Box<dyn StarBlocks + 'a>>,
 }
 
 /// Where gradients of a tile are added; `mean` and `var` have the rows of its points.
@@ -57,46 +51,18 @@ impl<'a, R: Rule> Nodes<'a, R> {
     pub fn new(rule: &'a R, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat, count: usize) -> Self {
         let layout = match rule.draws(q.dim(), 0) {
             Some(_) => Layout::Own,
-            None => {
-                let nodes = rule.nodes(q.dim());
-                match (kernel.star(), Star::arms(&nodes)) {
-                    (Some(kernel), Some(arms)) => Layout::Star { kernel, arms },
-                    _ => Layout::Shared(nodes),
-                }
-            }
+            None => Layout::Shared(rule.nodes(q.dim())),
         };
-        Nodes {
-            rule,
-            kernel,
-            q,
-            z,
-            std: q.var.map(f64::sqrt),
-            layout,
-            count,
-            somewhere: Mat::zeros(1, q.dim()),
-        }
+        Nodes { rule, kernel, q, z, std: q.var.map(f64::sqrt), layout, count }
     }
 
     /// Calls `visit` for every tile of some points.
-    pub fn each_tile(&self, points: Range<usize>, mut visit: impl FnMut(&mut Tile<'a>)) {
+    pub fn each_tile(&self, points: Range<usize>, mut visit: impl FnMut(&mut Tile)) {
         let dim = self.q.dim();
-        // A star is whole in a tile; of other nodes as many go together as the rows leave room for.
-        let together = match self.layout {
-            Layout::Star { .. } => (TILE / self.count.max(1)).max(1),
-            _ => TILE / 2,
-        };
-        let star = match self.layout {
-            Layout::Star { kernel, .. } => Some(kernel.at(self.z)),
-            _ => None,
-        };
-        let mut tile = Tile { points: 0..0, nodes: 0..0, x: Mat::default(), xi: Mat::default(), star };
+        let together = TILE / 2;
+        let mut tile = Tile { points: 0..0, nodes: 0..0, x: Mat::default(), xi: Mat::default() };
         for start in points.clone().step_by(together) {
             tile.points = start..(start + together).min(points.end);
-            if let Layout::Star { .. } = self.layout {
-                tile.nodes = 0..self.count;
-                visit(&mut tile);
-                continue;
-            }
             let rows = tile.points.len();
             let batch = (TILE / 2 / rows).max(1);
             let mut streams: Vec<Draws<'_>> =
@@ -112,7 +78,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
     }
 
     /// x and ξ of every place.
-    fn write(&self, tile: &mut Tile<'_>, streams: &mut [Draws<'_>]) {
+    fn write(&self, tile: &mut Tile, streams: &mut [Draws<'_>]) {
         let rows = tile.points.len();
         for (k, s) in tile.nodes.clone().enumerate() {
             for (i, n) in tile.points.clone().enumerate() {
@@ -128,39 +94,22 @@ impl<'a, R: Rule> Nodes<'a, R> {
         }
     }
 
-    fn star<'t>(&'t self, points: &Range<usize>) -> Star<'t> {
-        let arms = if let Layout::Star { arms, .. } = &self.layout { &arms[..] } else { &[] };
-        Star { mean: &self.q.mean, std: &self.std, points: points.clone(), arms }
-    }
-
     /// K of a tile.
-    pub fn cross(&self, tile: &mut Tile<'_>, k: &mut Mat) {
+    pub fn cross(&self, tile: &mut Tile, k: &mut Mat) {
         k.resize(tile.nodes.len() * tile.points.len(), self.z.rows());
-        match &mut tile.star {
-            Some(blocks) => blocks.cross(&self.star(&tile.points), k),
-            None => self.kernel.cross(&tile.x, self.z, k),
-        }
+        self.kernel.cross(&tile.x, self.z, k);
     }
 
     /// Σ w k(x, x).
-    pub fn diag(&self, tile: &Tile<'_>, weights: &[f64]) -> f64 {
+    pub fn diag(&self, tile: &Tile, weights: &[f64]) -> f64 {
         let rows = tile.points.len();
-        if let Layout::Star { .. } = self.layout {
-            let mut one = [0.0];
-            self.kernel.diag(&self.somewhere, &mut one);
-            return one[0] * rows as f64 * weights.iter().sum::<f64>();
-        }
         let mut diag = vec![0.0; tile.x.rows()];
         self.kernel.diag(&tile.x, &mut diag);
         diag.chunks_exact(rows).zip(weights).map(|(d, w)| w * d.iter().sum::<f64>()).sum()
     }
 
     /// Adds the gradient of Σ K̄ ∘ K.
-    pub fn pull(&self, tile: &mut Tile<'_>, k_bar: &Mat, bars: &mut Bars<'_>) {
-        if let Some(blocks) = &mut tile.star {
-            let grad = StarGrad { theta: bars.theta, z: bars.z, mean: bars.mean, var: bars.var };
-            return blocks.cross_adjoint(&self.star(&tile.points), k_bar, grad);
-        }
+    pub fn pull(&self, tile: &mut Tile, k_bar: &Mat, bars: &mut Bars<'_>) {
         let mut x_bar = Mat::zeros(tile.x.rows(), tile.x.cols());
         let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: Some(bars.z) };
         self.kernel.cross_adjoint(&tile.x, self.z, k_bar, grad);
@@ -168,16 +117,8 @@ impl<'a, R: Rule> Nodes<'a, R> {
     }
 
     /// Adds the gradient of bar·Σ w k(x, x).
-    pub fn pull_diag(&self, tile: &Tile<'_>, weights: &[f64], bar: f64, bars: &mut Bars<'_>) {
+    pub fn pull_diag(&self, tile: &Tile, weights: &[f64], bar: f64, bars: &mut Bars<'_>) {
         let rows = tile.points.len();
-        if let Layout::Star { .. } = self.layout {
-            let bar = bar * rows as f64 * weights.iter().sum::<f64>();
-            return self.kernel.diag_adjoint(
-                &self.somewhere,
-                &[bar],
-                KernelGrad { theta: bars.theta, x: None, z: None },
-            );
-        }
         let bar: Vec<f64> = weights.iter().flat_map(|w| std::iter::repeat_n(w * bar, rows)).collect();
         let mut x_bar = Mat::zeros(tile.x.rows(), tile.x.cols());
         let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: None };
@@ -186,7 +127,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
     }
 
     /// From x̄ to μ̄ and S̄.
-    fn pull_points(&self, tile: &Tile<'_>, x_bar: &Mat, bars: &mut Bars<'_>) {
+    fn pull_points(&self, tile: &Tile, x_bar: &Mat, bars: &mut Bars<'_>) {
         let (rows, dim) = (tile.points.len(), x_bar.cols());
         for at in 0..x_bar.rows() {
             let i = at % rows;

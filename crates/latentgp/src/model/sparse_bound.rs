@@ -128,12 +128,12 @@ impl SparseBound<'_> {
     ) -> Result<Vec<T>> {
         let complete = self.outputs.is_complete();
         let one = |(g, group): (usize, &Group)| {
-            let own = if complete { p.clone() } else { p.select_cols(&group.columns) };
+            let own = (!complete).then(|| p.select_cols(&group.columns));
             let of = Collapse {
                 rows: group.rows,
                 outputs: group.columns.len(),
                 yy: group.yy,
-                p: &own,
+                p: own.as_ref().unwrap_or(p),
                 psi0: psi.each[g].0,
                 a: &psi.each[g].1,
                 kzz,
