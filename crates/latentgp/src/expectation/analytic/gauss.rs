@@ -5,7 +5,7 @@
 //! ```
 
 use super::pair::Pair;
-use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, groups, map_tile};
+use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, exp_rows, groups, map_tile};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::vmath::{Laned, exp_decay, exp_m1, fma, in_lanes};
@@ -80,11 +80,9 @@ impl Laned for EachRow<'_> {
         for points in groups(self.points, L) {
             let factor = place::<FMA, L>(&mut group, self.pair, self.q, points.clone());
             for (c, exponents) in group.right.iter().enumerate() {
-                let mut values = *exponents;
+                let mut values = exp_rows::<FMA, L>(exponents);
                 for r in 0..BLOCK {
-                    for l in 0..L {
-                        values[r][l] = factor[l] * exp_decay::<FMA>(values[r][l]);
-                    }
+                    (0..L).for_each(|l| values[r][l] *= factor[l]);
                 }
                 for (l, line) in lines.chunks_exact_mut(width).enumerate() {
                     (0..BLOCK).for_each(|r| line[c * BLOCK + r] = values[r][l]);

@@ -5,7 +5,7 @@
 
 use super::gauss::place;
 use super::pair::{Pair, Slopes};
-use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_tiles, groups, map_tile};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_tiles, exp_rows, groups, map_tile};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::vmath::{Laned, exp_decay, fma, in_lanes};
@@ -100,20 +100,23 @@ impl<const L: usize> LaneSlopes<L> {
         bars: &mut Bars<'_>,
     ) {
         let (a, b) = (pair.t.precision[k], pair.u.precision[k]);
-        let (mut mean_bar, mut var_bar) = ([0.0; L], [0.0; L]);
+        let d: [f64; L] = std::array::from_fn(|l| 1.0 / (1.0 + (a + b) * var[l]));
+        let [aa, cc, first] = left;
+        let [bb, _, second] = right;
+        let apart: [f64; L] = std::array::from_fn(|l| factor[l] * (aa[l] + bb[l] - 2.0 * cc[l]));
+        let quadratic: [f64; L] =
+            std::array::from_fn(|l| factor[l] * (a * aa[l] + b * bb[l]) + var[l] * a * b * apart[l]);
+        let mean_bar: [f64; L] = std::array::from_fn(|l| factor[l] * d[l] * (a * first[l] + b * second[l]));
+        // ∂F/∂S is (a + b) of this and −½ d ab of what is apart.
+        let shared: [f64; L] = std::array::from_fn(|l| 0.5 * d[l] * (d[l] * quadratic[l] - total[l]));
+        let var_bar: [f64; L] = std::array::from_fn(|l| (a + b) * shared[l] - 0.5 * d[l] * a * b * apart[l]);
         for l in 0..L {
-            let (s, total) = (var[l], total[l]);
-            let (d, sab) = (1.0 / (1.0 + (a + b) * s), s * a * b);
-            let [aa, cc, first] = left.map(|v| factor[l] * v[l]);
-            let [bb, _, second] = right.map(|v| factor[l] * v[l]);
-            let apart = aa + bb - 2.0 * cc;
-            let quadratic = a * aa + b * bb + sab * apart;
-            mean_bar[l] = d * (a * first + b * second);
-            var_bar[l] =
-                -0.5 * d * (a + b) * total + 0.5 * d * d * (a + b) * quadratic - 0.5 * d * a * b * apart;
-            let shared = -0.5 * d * s * total + 0.5 * d * d * s * quadratic;
-            self.t_precision[k][l] += shared - 0.5 * d * (aa + s * b * apart);
-            self.u_precision[k][l] += shared - 0.5 * d * (bb + s * a * apart);
+            self.t_precision[k][l] +=
+                var[l] * shared[l] - 0.5 * d[l] * (factor[l] * aa[l] + var[l] * b * apart[l]);
+        }
+        for l in 0..L {
+            self.u_precision[k][l] +=
+                var[l] * shared[l] - 0.5 * d[l] * (factor[l] * bb[l] + var[l] * a * apart[l]);
         }
         for l in 0..count {
             bars.mean[(from + l) * dim + k] += mean_bar[l];
@@ -301,12 +304,10 @@ impl Laned for PullRows<'_> {
             }
             let mut total = [0.0; L];
             for (sums, exponents) in sums.chunks_exact_mut(features).zip(&group.right) {
-                let mut t = sums[dim];
+                let (mut t, values) = (sums[dim], exp_rows::<FMA, L>(exponents));
                 for r in 0..BLOCK {
-                    for l in 0..L {
-                        t[r][l] *= exp_decay::<FMA>(exponents[r][l]);
-                        total[l] += factor[l] * t[r][l];
-                    }
+                    (0..L).for_each(|l| t[r][l] *= values[r][l]);
+                    (0..L).for_each(|l| total[l] = fma::<FMA>(factor[l], t[r][l], total[l]));
                 }
                 sums[dim] = t;
             }

@@ -39,8 +39,8 @@ fn cost(dim: usize, m: usize) -> usize {
     m * (m + 1) / 2 * (8 + dim)
 }
 
-/// So many exponentials, 16 MB, are kept for the way back; more are computed again.
-const MOST_KEPT: usize = 1 << 21;
+/// So many exponentials, 1 MB, are kept for the way back; more are sooner computed again than written and read.
+const MOST_KEPT: usize = 1 << 17;
 
 /// Ψ of all points, and what each part kept.
 fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Vec<Kept>) {

@@ -7,7 +7,7 @@
 
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::vmath::fma;
+use crate::vmath::{exp_decay, fma};
 use std::ops::Range;
 
 pub(super) const BLOCK: usize = 4;
@@ -217,6 +217,14 @@ impl<const L: usize> Group<L> {
         }
         out
     }
+}
+
+/// e^x of a block. Alone in its loop, it is a vector's work.
+#[inline(always)]
+pub(super) fn exp_rows<const FMA: bool, const L: usize>(rows: &Rows<L>) -> Rows<L> {
+    let mut out = *rows;
+    out.as_flattened_mut().iter_mut().for_each(|v| *v = exp_decay::<FMA>(*v));
+    out
 }
 
 /// Applies `f` to every number of a tile.
