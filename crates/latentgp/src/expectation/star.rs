@@ -15,6 +15,7 @@ use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarBlocks, StarKerne
 use crate::linalg::{self, Cholesky, Op};
 use crate::mat::Mat;
 use crate::param;
+use crate::scratch;
 use crate::vmath::{Vectorized, fma, vectorize};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -109,6 +110,13 @@ struct Work<'a> {
     k_bar: Mat,
 }
 
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        scratch::give(&mut self.k);
+        scratch::give(&mut self.k_bar);
+    }
+}
+
 impl<'a> Stars<'a> {
     /// `None` where the nodes are no star, or the kernel knows none.
     pub fn new(rule: &impl Rule, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Option<Self> {
@@ -155,7 +163,7 @@ impl<'a> Stars<'a> {
     /// K of the tile and some arms.
     fn cross(&self, work: &mut Work<'a>, arms: &Arms, keep: bool) {
         let Work { blocks, tile, k, .. } = work;
-        k.resize(self.z.rows(), arms.all().len() * tile.lanes());
+        scratch::shape(k, self.z.rows(), arms.all().len() * tile.lanes());
         blocks.cross(&Star { mean: &tile.mean, std: &tile.std, arms }, keep, k);
         tile.blank(k);
     }
@@ -195,7 +203,7 @@ impl<'a> Stars<'a> {
     /// Chains back through a tile whose K is there. `doubled` is Ψ̄2 + Ψ̄2ᵀ.
     fn pull(&self, work: &mut Work<'a>, arms: &Arms, psi1_bar: &Mat, doubled: &Mat) {
         let Work { blocks, tile, k, k_bar } = work;
-        k_bar.resize(k.rows(), k.cols());
+        scratch::shape(k_bar, k.rows(), k.cols());
         spread(psi1_bar, tile, k_bar);
         linalg::gemm(1.0, doubled, Op::N, k, Op::N, k_bar);
         let star = Star { mean: &tile.mean, std: &tile.std, arms };

@@ -176,8 +176,8 @@ impl Kernel for Sum {
 
 impl StarKernel for Sum {
     fn at<'a>(&'a self, z: &'a Mat) -> Box<dyn StarBlocks + 'a> {
-        let part = |k: &'a Box<dyn Kernel>| k.star().map(|k| (k.at(z), Mat::default()));
-        let parts = self.parts.iter().filter_map(part).collect();
+        let stars = self.parts.iter().filter_map(|k| k.star());
+        let parts = stars.map(|k| (k.at(z), Mat::default())).collect();
         Box::new(SumAtStars { parts, offsets: offsets(&self.parts) })
     }
 }

@@ -15,6 +15,7 @@
 use super::{Shape, Stationary};
 use crate::kernel::star::{LANES, Star, StarBlocks, StarKernel};
 use crate::mat::Mat;
+use crate::scratch::Scratch;
 use crate::vmath::{Vectorized, fma, vectorize};
 
 type Lanes = [f64; LANES];
@@ -27,7 +28,7 @@ impl<S: Shape> StarKernel for Stationary<S> {
             kernel: self,
             z,
             axes: self.inverse_lengthscales().into_iter().map(axis).collect(),
-            slope: Vec::new(),
+            slope: Scratch::default(),
             z_bar: Vec::new(),
             k_bar: ZERO,
             alpha_bar: 0.0,
@@ -53,7 +54,7 @@ struct Blocks<'a, S: Shape> {
     z: &'a Mat,
     axes: Vec<Axis>,
     /// σ_f² ∂κ/∂r², where the last star was kept.
-    slope: Vec<f64>,
+    slope: Scratch,
     /// Half of ∂F/∂z ℓ, M×Q.
     z_bar: Vec<Lanes>,
     /// Σ K̄ ∘ K.
@@ -66,8 +67,8 @@ impl<S: Shape> StarBlocks for Blocks<'_, S> {
         if out.is_empty() {
             return;
         }
-        if keep {
-            self.slope.resize(out.len(), 0.0);
+        if keep && self.slope.len() < out.len() {
+            self.slope = Scratch::take(out.len());
         }
         vectorize(Cross { blocks: self, at, keep, out });
     }
