@@ -5,7 +5,7 @@
 
 use super::Gaussians;
 use super::rule::{Draws, Rule};
-use crate::kernel::{Arm, Kernel, KernelGrad, Star, StarBlocks, StarGrad, StarKernel};
+use crate::kernel::{Arm, CrossBlocks, Kernel, KernelGrad, Star, StarBlocks, StarGrad, StarKernel};
 use crate::mat::Mat;
 use std::ops::Range;
 
@@ -32,6 +32,8 @@ pub(super) struct Nodes<'a, R: Rule> {
     std: Mat,
     layout: Layout<'a>,
     count: usize,
+    /// Whether k(x, x) is the same everywhere.
+    constant: bool,
     /// Any point, for a kernel whose k(x, x) is the same everywhere.
     somewhere: Mat,
 }
@@ -42,7 +44,9 @@ pub(super) struct Tile<'a> {
     pub nodes: Range<usize>,
     x: Mat,
     xi: Mat,
+    x_bar: Mat,
     star: Option<Box<dyn StarBlocks + 'a>>,
+    blocks: Option<Box<dyn CrossBlocks + 'a>>,
 }
 
 /// Where gradients of a tile are added; `mean` and `var` have the rows of its points.
@@ -71,25 +75,27 @@ impl<'a, R: Rule> Nodes<'a, R> {
             q,
             z,
             std: q.var.map(f64::sqrt),
+            constant: matches!(layout, Layout::Star { .. }) || kernel.constant_diag(),
             layout,
             count,
             somewhere: Mat::zeros(1, q.dim()),
         }
     }
 
-    /// Calls `visit` for every tile of some points.
-    pub fn each_tile(&self, points: Range<usize>, mut visit: impl FnMut(&mut Tile<'a>)) {
+    /// Calls `visit` for every tile of some points; the last one is returned, for [`finish`](Self::finish).
+    pub fn each_tile(&self, points: Range<usize>, mut visit: impl FnMut(&mut Tile<'a>)) -> Tile<'a> {
         let dim = self.q.dim();
         // A star is whole in a tile; of other nodes as many go together as the rows leave room for.
         let together = match self.layout {
             Layout::Star { .. } => (TILE / self.count.max(1)).max(1),
             _ => TILE / 2,
         };
-        let star = match self.layout {
-            Layout::Star { kernel, .. } => Some(kernel.at(self.z)),
-            _ => None,
+        let (star, blocks) = match self.layout {
+            Layout::Star { kernel, .. } => (Some(kernel.at(self.z)), None),
+            _ => (None, self.kernel.blocks(self.z)),
         };
-        let mut tile = Tile { points: 0..0, nodes: 0..0, x: Mat::default(), xi: Mat::default(), star };
+        let (x, xi, x_bar) = Default::default();
+        let mut tile = Tile { points: 0..0, nodes: 0..0, x, xi, x_bar, star, blocks };
         for start in points.clone().step_by(together) {
             tile.points = start..(start + together).min(points.end);
             if let Layout::Star { .. } = self.layout {
@@ -109,6 +115,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
                 visit(&mut tile);
             }
         }
+        tile
     }
 
     /// x and ξ of every place.
@@ -136,16 +143,17 @@ impl<'a, R: Rule> Nodes<'a, R> {
     /// K of a tile.
     pub fn cross(&self, tile: &mut Tile<'_>, k: &mut Mat) {
         k.resize(tile.nodes.len() * tile.points.len(), self.z.rows());
-        match &mut tile.star {
-            Some(blocks) => blocks.cross(&self.star(&tile.points), k),
-            None => self.kernel.cross(&tile.x, self.z, k),
+        match (&mut tile.star, &mut tile.blocks) {
+            (Some(blocks), _) => blocks.cross(&self.star(&tile.points), k),
+            (_, Some(blocks)) => blocks.cross(&tile.x, k),
+            _ => self.kernel.cross(&tile.x, self.z, k),
         }
     }
 
     /// Σ w k(x, x).
     pub fn diag(&self, tile: &Tile<'_>, weights: &[f64]) -> f64 {
         let rows = tile.points.len();
-        if let Layout::Star { .. } = self.layout {
+        if self.constant {
             let mut one = [0.0];
             self.kernel.diag(&self.somewhere, &mut one);
             return one[0] * rows as f64 * weights.iter().sum::<f64>();
@@ -155,22 +163,38 @@ impl<'a, R: Rule> Nodes<'a, R> {
         diag.chunks_exact(rows).zip(weights).map(|(d, w)| w * d.iter().sum::<f64>()).sum()
     }
 
-    /// Adds the gradient of Σ K̄ ∘ K.
+    /// Adds the gradient of Σ K̄ ∘ K for the K of the last [`cross`](Self::cross); some of it at
+    /// [`finish`](Self::finish).
     pub fn pull(&self, tile: &mut Tile<'_>, k_bar: &Mat, bars: &mut Bars<'_>) {
         if let Some(blocks) = &mut tile.star {
             let grad = StarGrad { theta: bars.theta, z: bars.z, mean: bars.mean, var: bars.var };
             return blocks.cross_adjoint(&self.star(&tile.points), k_bar, grad);
         }
-        let mut x_bar = Mat::zeros(tile.x.rows(), tile.x.cols());
-        let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: Some(bars.z) };
-        self.kernel.cross_adjoint(&tile.x, self.z, k_bar, grad);
+        let mut x_bar = std::mem::take(&mut tile.x_bar);
+        x_bar.resize(tile.x.rows(), tile.x.cols());
+        x_bar.fill(0.0);
+        match &mut tile.blocks {
+            Some(blocks) => blocks.cross_adjoint(&tile.x, k_bar, &mut x_bar),
+            None => {
+                let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: Some(bars.z) };
+                self.kernel.cross_adjoint(&tile.x, self.z, k_bar, grad);
+            }
+        }
         self.pull_points(tile, &x_bar, bars);
+        tile.x_bar = x_bar;
+    }
+
+    /// Adds what blocks kept back.
+    pub fn finish(tile: Tile<'_>, theta: &mut [f64], z: &mut Mat) {
+        if let Some(mut blocks) = tile.blocks {
+            blocks.finish(theta, z);
+        }
     }
 
     /// Adds the gradient of bar·Σ w k(x, x).
     pub fn pull_diag(&self, tile: &Tile<'_>, weights: &[f64], bar: f64, bars: &mut Bars<'_>) {
         let rows = tile.points.len();
-        if let Layout::Star { .. } = self.layout {
+        if self.constant {
             let bar = bar * rows as f64 * weights.iter().sum::<f64>();
             return self.kernel.diag_adjoint(
                 &self.somewhere,
@@ -188,14 +212,14 @@ impl<'a, R: Rule> Nodes<'a, R> {
     /// From x̄ to μ̄ and S̄.
     fn pull_points(&self, tile: &Tile<'_>, x_bar: &Mat, bars: &mut Bars<'_>) {
         let (rows, dim) = (tile.points.len(), x_bar.cols());
-        for at in 0..x_bar.rows() {
-            let i = at % rows;
-            let std = self.std.row(tile.points.start + i);
-            for d in 0..dim {
-                bars.mean[i * dim + d] += x_bar[(at, d)];
-                if std[d] > 0.0 {
-                    bars.var[i * dim + d] += x_bar[(at, d)] * tile.xi[(at, d)] / (2.0 * std[d]);
-                }
+        let places = x_bar.as_slice().chunks_exact(dim).zip(tile.xi.as_slice().chunks_exact(dim));
+        for (at, (x_bar, xi)) in places.enumerate() {
+            let own = at % rows * dim..(at % rows + 1) * dim;
+            let std = self.std.row(tile.points.start + at % rows);
+            let to = bars.mean[own.clone()].iter_mut().zip(&mut bars.var[own]);
+            for (((mean, var), (x_bar, xi)), std) in to.zip(x_bar.iter().zip(xi)).zip(std) {
+                *mean += x_bar;
+                *var += if *std > 0.0 { x_bar * xi / (2.0 * std) } else { 0.0 };
             }
         }
     }
