@@ -3,6 +3,7 @@
 //! An experiment is one file with a function from a [`Context`] to a [`Part`], and its line in [`What`].
 
 mod airline;
+mod alone;
 mod context;
 mod latent;
 mod oil_flow;

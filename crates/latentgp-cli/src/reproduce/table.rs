@@ -77,13 +77,14 @@ impl Row {
         Some(self.ours.get(measure)?.mean - (*self.theirs.get(measure)?)?.mean)
     }
 
-    /// Whether the difference is within the papers' ±, within 1 % where they print none, or allowed; `None`
-    /// without theirs.
+    /// Whether the difference is within the papers' ±, within 1 % or our own ± where they print none, or allowed;
+    /// `None` without theirs.
     fn agrees(&self, measure: usize, decimals: usize) -> Option<bool> {
         let theirs = (*self.theirs.get(measure)?)?;
         let rounding = 0.5 * 10f64.powi(-(decimals as i32));
         let explained = self.allowed.get(measure).copied().unwrap_or(0.0);
-        let printed = theirs.std.unwrap_or(0.01 * theirs.mean.abs());
+        let own = self.ours.get(measure)?.std.unwrap_or(0.0);
+        let printed = theirs.std.unwrap_or(own.max(0.01 * theirs.mean.abs()));
         Some(self.difference(measure)?.abs() <= printed.max(explained) + rounding)
     }
 }
@@ -140,27 +141,39 @@ impl Table {
 
     /// One sentence: how many numbers agree with the papers', and which do not.
     pub fn verdict(&self) -> Option<String> {
-        let mut compared = 0;
+        let (mut compared, mut agreeing) = (0, 0);
         let mut apart = Vec::new();
         for row in &self.rows {
+            let mut differences = Vec::new();
             for (k, m) in self.measures.iter().enumerate() {
                 let Some(agrees) = row.agrees(k, m.decimals) else { continue };
                 compared += 1;
+                agreeing += usize::from(agrees);
                 if !agrees {
                     let difference = signed(row.difference(k).unwrap_or(f64::NAN), m.decimals);
-                    apart.push(format!("{} of {} ({difference})", m.name, row.label()));
+                    differences.push(match self.measures.len() {
+                        1 => difference,
+                        _ => format!("{} {difference}", m.name),
+                    });
                 }
             }
+            if !differences.is_empty() {
+                apart.push(format!("{} ({})", row.label(), differences.join(", ")));
+            }
         }
-        let agreeing = compared - apart.len();
-        let within = match self.rows.iter().all(|r| r.allowed.is_empty()) {
-            true => "within the papers' ± (1 % where they print none)",
-            false => "within the papers' ± (1 % where they print none) or the difference explained below",
+        let explained = match self.rows.iter().all(|r| r.allowed.is_empty()) {
+            true => "",
+            false => ", or differ as explained below",
         };
-        match (compared, apart.len()) {
+        let within = format!("within the papers' ± (where they print none, 1 % or our own ±){explained}");
+        let apart = apart.join("; ");
+        match (compared, agreeing) {
             (0, _) => None,
-            (n, 0) => Some(format!("All {n} numbers that the papers print are {within}.")),
-            (n, _) => Some(format!("{agreeing} of {n} numbers are {within}; apart: {}.", apart.join(", "))),
+            (1, 1) => Some(format!("The one number that the papers print is {within}.")),
+            (n, all) if n == all => Some(format!("All {n} numbers that the papers print are {within}.")),
+            (1, 0) => Some(format!("The one number that the papers print is not {within}: {apart}.")),
+            (n, 0) => Some(format!("None of the papers' {n} numbers is {within}: {apart}.")),
+            (n, some) => Some(format!("{some} of the papers' {n} numbers are {within}. Apart are {apart}.")),
         }
     }
 
@@ -346,7 +359,11 @@ mod tests {
     #[test]
     fn what_differs_is_said() {
         let verdict = table().verdict().unwrap();
-        assert!(verdict.starts_with("1 of 2") && verdict.contains("far (−8.0)"), "{verdict}");
+        assert!(verdict.starts_with("1 of the papers' 2") && verdict.ends_with("far (−8.0)."), "{verdict}");
+        let near = Table { rows: table().rows[..1].to_vec(), ..table() };
+        assert!(near.verdict().unwrap().starts_with("The one number"));
+        let far = Table { rows: table().rows[1..2].to_vec(), ..table() };
+        assert!(far.verdict().unwrap().contains("is not within"));
         let none = Table { rows: table().rows.split_off(2), ..table() };
         assert_eq!(none.verdict(), None);
     }

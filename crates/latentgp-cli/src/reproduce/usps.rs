@@ -1,7 +1,7 @@
 //! Latent spaces of handwritten digits: Table 2 and Figure 2 of the unscented GPLVM paper.
 
 use super::context::Context;
-use super::latent::{ACCURACY, Case, Data, Method, fixed, skipped};
+use super::latent::{ACCURACY, Case, Data, Method, TRIAL, fixed, skipped};
 use super::part::Part;
 use super::table::{Estimate, Table};
 use crate::failure::{Failure, Outcome};
@@ -23,6 +23,8 @@ const PIXELS: usize = 256;
 const DIGITS: [usize; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0];
 /// The network of the papers: two inputs, thirty hidden units, sixty features.
 const WIDTHS: [usize; 2] = [30, 60];
+/// Random weights that are tried.
+const STARTS: usize = 4;
 const NETWORK: &str = "network [2, 30, 60]";
 
 /// Why it cannot run, where it cannot.
@@ -100,11 +102,13 @@ pub fn run(context: &Context) -> Outcome<Part> {
 }
 
 fn notes(context: &Context) -> Vec<String> {
-    let mut notes = vec![
-        "Network weights start at random, from other draws than the papers'. The metric looks at two of five rbf \
-         dimensions; with all five the same models score above 80 %."
-            .to_string(),
-    ];
+    let mut notes = vec![format!(
+        "Network weights start at random, from other draws than the papers', and the start matters: after {TRIAL} \
+         iterations bounds are thousands apart, and they stay so. Of {STARTS} starts (seeds 0 to {}) the one with the best \
+         bound after {TRIAL} iterations goes on. The metric looks at two of five rbf dimensions; with all five the \
+         same models score above 80 %.",
+        STARTS - 1
+    )];
     if context.quick {
         notes.push(format!(
             "Quick: {} images of each digit and {} iterations, so no paper numbers beside.",
@@ -126,6 +130,7 @@ fn cases(how: &PapersTraining) -> Vec<(Case, Option<&'static str>)> {
         by,
         how: PapersTraining { latent_dim: 5, ..how.clone() },
         twins: 1,
+        starts: 1,
         theirs,
     };
     let network = |method: &str, by, theirs| Case {
@@ -135,6 +140,7 @@ fn cases(how: &PapersTraining) -> Vec<(Case, Option<&'static str>)> {
         by,
         how: PapersTraining { latent_dim: 2, ..how.clone() },
         twins: 1,
+        starts: STARTS,
         theirs,
     };
     let known = |mean, std| Some(Estimate::with(mean, std));

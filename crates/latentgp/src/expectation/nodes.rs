@@ -4,7 +4,7 @@
 
 use super::Gaussians;
 use super::rule::{Draws, Rule};
-use crate::kernel::{Kernel, KernelGrad};
+use crate::kernel::{CrossBlocks, Kernel, KernelGrad};
 use crate::mat::Mat;
 use std::ops::Range;
 
@@ -29,14 +29,20 @@ pub(super) struct Nodes<'a, R: Rule> {
     std: Mat,
     layout: Layout,
     count: usize,
+    /// Whether k(x, x) is the same everywhere.
+    constant: bool,
+    /// Any point, for a kernel whose k(x, x) is the same everywhere.
+    somewhere: Mat,
 }
 
 /// Some points and some nodes; x and ξ of each place.
-pub(super) struct Tile {
+pub(super) struct Tile<'a> {
     pub points: Range<usize>,
     pub nodes: Range<usize>,
     x: Mat,
     xi: Mat,
+    x_bar: Mat,
+    blocks: Option<Box<dyn CrossBlocks + 'a>>,
 }
 
 /// Where gradients of a tile are added; `mean` and `var` have the rows of its points.
@@ -53,14 +59,25 @@ impl<'a, R: Rule> Nodes<'a, R> {
             Some(_) => Layout::Own,
             None => Layout::Shared(rule.nodes(q.dim())),
         };
-        Nodes { rule, kernel, q, z, std: q.var.map(f64::sqrt), layout, count }
+        Nodes {
+            rule,
+            kernel,
+            q,
+            z,
+            std: q.var.map(f64::sqrt),
+            constant: kernel.constant_diag(),
+            layout,
+            count,
+            somewhere: Mat::zeros(1, q.dim()),
+        }
     }
 
-    /// Calls `visit` for every tile of some points.
-    pub fn each_tile(&self, points: Range<usize>, mut visit: impl FnMut(&mut Tile)) {
+    /// Calls `visit` for every tile of some points; the last one is returned, for [`finish`](Self::finish).
+    pub fn each_tile(&self, points: Range<usize>, mut visit: impl FnMut(&mut Tile<'a>)) -> Tile<'a> {
         let dim = self.q.dim();
         let together = TILE / 2;
-        let mut tile = Tile { points: 0..0, nodes: 0..0, x: Mat::default(), xi: Mat::default() };
+        let (x, xi, x_bar) = Default::default();
+        let mut tile = Tile { points: 0..0, nodes: 0..0, x, xi, x_bar, blocks: self.kernel.blocks(self.z) };
         for start in points.clone().step_by(together) {
             tile.points = start..(start + together).min(points.end);
             let rows = tile.points.len();
@@ -75,10 +92,11 @@ impl<'a, R: Rule> Nodes<'a, R> {
                 visit(&mut tile);
             }
         }
+        tile
     }
 
     /// x and ξ of every place.
-    fn write(&self, tile: &mut Tile, streams: &mut [Draws<'_>]) {
+    fn write(&self, tile: &mut Tile<'_>, streams: &mut [Draws<'_>]) {
         let rows = tile.points.len();
         for (k, s) in tile.nodes.clone().enumerate() {
             for (i, n) in tile.points.clone().enumerate() {
@@ -95,30 +113,62 @@ impl<'a, R: Rule> Nodes<'a, R> {
     }
 
     /// K of a tile.
-    pub fn cross(&self, tile: &mut Tile, k: &mut Mat) {
+    pub fn cross(&self, tile: &mut Tile<'_>, k: &mut Mat) {
         k.resize(tile.nodes.len() * tile.points.len(), self.z.rows());
-        self.kernel.cross(&tile.x, self.z, k);
+        match &mut tile.blocks {
+            Some(blocks) => blocks.cross(&tile.x, k),
+            None => self.kernel.cross(&tile.x, self.z, k),
+        }
     }
 
     /// Σ w k(x, x).
-    pub fn diag(&self, tile: &Tile, weights: &[f64]) -> f64 {
+    pub fn diag(&self, tile: &Tile<'_>, weights: &[f64]) -> f64 {
         let rows = tile.points.len();
+        if self.constant {
+            let mut one = [0.0];
+            self.kernel.diag(&self.somewhere, &mut one);
+            return one[0] * rows as f64 * weights.iter().sum::<f64>();
+        }
         let mut diag = vec![0.0; tile.x.rows()];
         self.kernel.diag(&tile.x, &mut diag);
         diag.chunks_exact(rows).zip(weights).map(|(d, w)| w * d.iter().sum::<f64>()).sum()
     }
 
-    /// Adds the gradient of Σ K̄ ∘ K.
-    pub fn pull(&self, tile: &mut Tile, k_bar: &Mat, bars: &mut Bars<'_>) {
-        let mut x_bar = Mat::zeros(tile.x.rows(), tile.x.cols());
-        let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: Some(bars.z) };
-        self.kernel.cross_adjoint(&tile.x, self.z, k_bar, grad);
+    /// Adds the gradient of Σ K̄ ∘ K for the K of the last [`cross`](Self::cross); some of it at
+    /// [`finish`](Self::finish).
+    pub fn pull(&self, tile: &mut Tile<'_>, k_bar: &Mat, bars: &mut Bars<'_>) {
+        let mut x_bar = std::mem::take(&mut tile.x_bar);
+        x_bar.resize(tile.x.rows(), tile.x.cols());
+        x_bar.fill(0.0);
+        match &mut tile.blocks {
+            Some(blocks) => blocks.cross_adjoint(&tile.x, k_bar, &mut x_bar),
+            None => {
+                let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: Some(bars.z) };
+                self.kernel.cross_adjoint(&tile.x, self.z, k_bar, grad);
+            }
+        }
         self.pull_points(tile, &x_bar, bars);
+        tile.x_bar = x_bar;
+    }
+
+    /// Adds what blocks kept back.
+    pub fn finish(tile: Tile<'_>, theta: &mut [f64], z: &mut Mat) {
+        if let Some(mut blocks) = tile.blocks {
+            blocks.finish(theta, z);
+        }
     }
 
     /// Adds the gradient of bar·Σ w k(x, x).
-    pub fn pull_diag(&self, tile: &Tile, weights: &[f64], bar: f64, bars: &mut Bars<'_>) {
+    pub fn pull_diag(&self, tile: &Tile<'_>, weights: &[f64], bar: f64, bars: &mut Bars<'_>) {
         let rows = tile.points.len();
+        if self.constant {
+            let bar = bar * rows as f64 * weights.iter().sum::<f64>();
+            return self.kernel.diag_adjoint(
+                &self.somewhere,
+                &[bar],
+                KernelGrad { theta: bars.theta, x: None, z: None },
+            );
+        }
         let bar: Vec<f64> = weights.iter().flat_map(|w| std::iter::repeat_n(w * bar, rows)).collect();
         let mut x_bar = Mat::zeros(tile.x.rows(), tile.x.cols());
         let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: None };
@@ -127,16 +177,16 @@ impl<'a, R: Rule> Nodes<'a, R> {
     }
 
     /// From x̄ to μ̄ and S̄.
-    fn pull_points(&self, tile: &Tile, x_bar: &Mat, bars: &mut Bars<'_>) {
+    fn pull_points(&self, tile: &Tile<'_>, x_bar: &Mat, bars: &mut Bars<'_>) {
         let (rows, dim) = (tile.points.len(), x_bar.cols());
-        for at in 0..x_bar.rows() {
-            let i = at % rows;
-            let std = self.std.row(tile.points.start + i);
-            for d in 0..dim {
-                bars.mean[i * dim + d] += x_bar[(at, d)];
-                if std[d] > 0.0 {
-                    bars.var[i * dim + d] += x_bar[(at, d)] * tile.xi[(at, d)] / (2.0 * std[d]);
-                }
+        let places = x_bar.as_slice().chunks_exact(dim).zip(tile.xi.as_slice().chunks_exact(dim));
+        for (at, (x_bar, xi)) in places.enumerate() {
+            let own = at % rows * dim..(at % rows + 1) * dim;
+            let std = self.std.row(tile.points.start + at % rows);
+            let to = bars.mean[own.clone()].iter_mut().zip(&mut bars.var[own]);
+            for (((mean, var), (x_bar, xi)), std) in to.zip(x_bar.iter().zip(xi)).zip(std) {
+                *mean += x_bar;
+                *var += if *std > 0.0 { x_bar * xi / (2.0 * std) } else { 0.0 };
             }
         }
     }

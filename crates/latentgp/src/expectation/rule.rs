@@ -154,7 +154,7 @@ impl<'a, R: Rule> Plan<'a, R> {
         let mut theta = vec![0.0; param::count(self.nodes.kernel)];
         let mut z_bar = Mat::zeros(m, dim);
         let (mut k, mut k_bar) = (Mat::default(), Mat::default());
-        self.nodes.each_tile(points, |tile| {
+        let last = self.nodes.each_tile(points, |tile| {
             let (rows, weights) = (tile.points.len(), &self.weights[tile.nodes.clone()]);
             self.nodes.cross(tile, &mut k);
             k_bar.resize(k.rows(), m);
@@ -173,6 +173,7 @@ impl<'a, R: Rule> Plan<'a, R> {
             self.nodes.pull(tile, &k_bar, &mut bars);
             self.nodes.pull_diag(tile, weights, bar.psi0, &mut bars);
         });
+        Nodes::<R>::finish(last, &mut theta, &mut z_bar);
         (theta, z_bar)
     }
 

@@ -12,6 +12,7 @@
 
 mod arc_sine;
 mod auto;
+mod blocks;
 mod closed_form;
 mod constant;
 mod cosine;
@@ -38,6 +39,7 @@ mod white;
 
 pub use arc_sine::ArcSine;
 pub use auto::{Auto, Formula};
+pub use blocks::CrossBlocks;
 pub use closed_form::{ClosedForm, Term};
 pub use constant::Constant;
 pub use cosine::Cosine;
@@ -195,6 +197,12 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
         None
     }
 
+    /// Blocks at many sets of points and the same Z, where they cost less than as many calls of
+    /// [`cross`](Self::cross) and [`cross_adjoint`](Self::cross_adjoint); `None` where they do not.
+    fn blocks(&self, _z: &Mat) -> Option<Box<dyn CrossBlocks + '_>> {
+        None
+    }
+
     /// Whether k(x, x) is the same everywhere, so that nobody need know x to compute it.
     fn constant_diag(&self) -> bool {
         false
@@ -303,6 +311,9 @@ impl Kernel for Box<dyn Kernel> {
     }
     fn star(&self) -> Option<&dyn StarKernel> {
         (**self).star()
+    }
+    fn blocks(&self, z: &Mat) -> Option<Box<dyn CrossBlocks + '_>> {
+        (**self).blocks(z)
     }
     fn constant_diag(&self) -> bool {
         (**self).constant_diag()

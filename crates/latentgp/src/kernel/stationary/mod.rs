@@ -6,18 +6,20 @@
 mod block;
 mod shapes;
 mod star;
+mod tile;
 mod wide;
 
 pub(crate) use block::{LANES, pack};
 pub use shapes::{Shape, shape};
 
 use super::expression;
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad, StarKernel, Term};
+use super::{ClosedForm, CrossBlocks, Kernel, KernelGrad, PointGrad, StarKernel, Term};
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized, Transform};
 use crate::vmath::vectorize;
 use block::{Cross, CrossAdjoint};
 use std::marker::PhantomData;
+use tile::Tile;
 use wide::WIDE;
 
 /// Squared exponential: σ_f² exp(−r²/2).
@@ -168,6 +170,10 @@ impl<S: Shape> Kernel for Stationary<S> {
     fn star(&self) -> Option<&dyn StarKernel> {
         // There κ is read off K.
         self.variance.get().is_normal().then_some(self)
+    }
+
+    fn blocks(&self, z: &Mat) -> Option<Box<dyn CrossBlocks + '_>> {
+        (!z.is_empty()).then(|| Box::new(Tile::new(self, z)) as Box<dyn CrossBlocks>)
     }
 
     fn diag(&self, _: &Mat, out: &mut [f64]) {

@@ -9,45 +9,104 @@
 //! Points are shifted by the mean of Z first: differences then lose no more digits than the spread of the points
 //! costs them.
 
-use super::block::{distances, pack};
+use super::tile::Tile;
 use super::{Shape, Stationary};
-use crate::kernel::KernelGrad;
-use crate::linalg;
+use crate::kernel::{CrossBlocks, KernelGrad};
+use crate::linalg::{self, Op};
 use crate::mat::Mat;
-use crate::vmath::{Vectorized, vectorize};
 
 /// From so many columns on the products are faster.
 pub(super) const WIDE: usize = 24;
+/// Rows of a block.
+const ROWS: usize = 128;
 
-/// Turns `h` from K̄ into H; returns σ̄² and ᾱ.
-struct Slopes<'a, S: Shape> {
-    kernel: &'a Stationary<S>,
-    x: &'a Mat,
-    z: &'a Mat,
-    h: &'a mut Mat,
+/// Z, and what the blocks have in common.
+pub(super) struct Wide {
+    /// The mean of Z, and Z less the mean.
+    mean: Vec<f64>,
+    z: Mat,
+    /// Room for H, the shifted points, and HZ.
+    h: Mat,
+    x: Mat,
+    hz: Mat,
+    /// HᵀX, t, and Σ s x² − 2 Σ x ∘ HZ, of all blocks.
+    htx: Mat,
+    t: Vec<f64>,
+    l_bar: Vec<f64>,
 }
 
-impl<S: Shape> Vectorized for Slopes<'_, S> {
-    type Out = (f64, f64);
-    #[inline(always)]
-    fn run<const FMA: bool>(self) -> (f64, f64) {
-        let (zt, padded) = pack(self.z);
-        let inverse = self.kernel.inverse_lengthscales();
-        let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
-        let mut r2 = vec![0.0; padded];
-        let (mut variance_bar, mut alpha_bar) = (0.0, 0.0);
-        for n in 0..self.x.rows() {
-            distances::<FMA>(self.x.row(n), &zt, &inverse, &mut r2);
-            for (h, &r2) in self.h.row_mut(n).iter_mut().zip(&r2) {
-                let (kappa, slope) = S::kappa::<FMA>(r2, alpha);
-                variance_bar += *h * kappa;
-                if S::HAS_ALPHA {
-                    alpha_bar += *h * variance * S::kappa_alpha(r2, alpha);
-                }
-                *h *= variance * slope;
+impl Wide {
+    pub fn new(z: &Mat) -> Self {
+        let mut mean = vec![0.0; z.cols()];
+        let part = 1.0 / z.rows() as f64;
+        for m in 0..z.rows() {
+            mean.iter_mut().zip(z.row(m)).for_each(|(mean, z)| *mean += part * z);
+        }
+        let mut shifted = Mat::default();
+        shift(z, &mean, &mut shifted);
+        Wide {
+            h: Mat::default(),
+            x: Mat::default(),
+            hz: Mat::default(),
+            htx: Mat::zeros(z.rows(), z.cols()),
+            t: vec![0.0; z.rows()],
+            l_bar: vec![0.0; z.cols()],
+            z: shifted,
+            mean,
+        }
+    }
+
+    /// Where H of a block goes.
+    pub fn room(&mut self, rows: usize) -> &mut Mat {
+        self.h.resize(rows, self.z.rows());
+        &mut self.h
+    }
+
+    /// Adds x̄ of the block whose H is in the room.
+    pub fn adjoint(&mut self, x: &Mat, inverse: &[f64], x_bar: &mut Mat) {
+        shift(x, &self.mean, &mut self.x);
+        self.hz.resize(x.rows(), x.cols());
+        self.hz.fill(0.0);
+        linalg::gemm(1.0, &self.h, Op::N, &self.z, Op::N, &mut self.hz);
+        linalg::gemm(1.0, &self.h, Op::T, &self.x, Op::N, &mut self.htx);
+        let square: Vec<f64> = inverse.iter().map(|i| 2.0 * i * i).collect();
+        for n in 0..x.rows() {
+            let h = self.h.row(n);
+            self.t.iter_mut().zip(h).for_each(|(t, h)| *t += h);
+            let s: f64 = h.iter().sum();
+            let own = self.hz.row(n).iter().zip(self.x.row(n)).zip(self.l_bar.iter_mut());
+            for (((hz, x), l), (bar, square)) in own.zip(x_bar.row_mut(n).iter_mut().zip(&square)) {
+                let rest = s * x - hz;
+                *l += x * (rest - hz);
+                *bar += square * rest;
             }
         }
-        (variance_bar, alpha_bar)
+    }
+
+    /// Adds ℓ̄ and Z̄ of all blocks, and forgets them.
+    pub fn finish(&mut self, inverse: &[f64], l_bar: &mut [f64], z_bar: &mut Mat) {
+        for (m, t) in self.t.iter().enumerate() {
+            let own = self.htx.row(m).iter().zip(self.z.row(m)).zip(self.l_bar.iter_mut());
+            for (((htx, z), l), (bar, i)) in own.zip(z_bar.row_mut(m).iter_mut().zip(inverse)) {
+                *l += t * z * z;
+                *bar += 2.0 * i * i * (t * z - htx);
+            }
+        }
+        for ((to, l), i) in l_bar.iter_mut().zip(&self.l_bar).zip(inverse) {
+            *to -= 2.0 * i * i * i * l;
+        }
+        self.htx.fill(0.0);
+        self.t.fill(0.0);
+        self.l_bar.fill(0.0);
+    }
+}
+
+/// `out` ← x less the mean in every row.
+fn shift(x: &Mat, mean: &[f64], out: &mut Mat) {
+    out.resize(x.rows(), x.cols());
+    for n in 0..x.rows() {
+        let row = out.row_mut(n).iter_mut().zip(x.row(n)).zip(mean);
+        row.for_each(|((out, x), mean)| *out = x - mean);
     }
 }
 
@@ -59,53 +118,27 @@ pub(super) fn cross_adjoint<S: Shape>(
     bar: &Mat,
     grad: KernelGrad<'_>,
 ) {
-    let mut h = bar.clone();
-    let (variance_bar, alpha_bar) = vectorize(Slopes { kernel, x, z, h: &mut h });
-    let inverse = kernel.inverse_lengthscales();
-    let (x, z) = shifted(x, z);
-    let (mut hz, mut htx) = (linalg::mul(&h, &z), linalg::mul_tn(&h, &x));
-    let mut columns = vec![0.0; h.cols()];
-    let mut l_bar = vec![0.0; inverse.len()];
-    for n in 0..h.rows() {
-        columns.iter_mut().zip(h.row(n)).for_each(|(t, h)| *t += h);
-        let s: f64 = h.row(n).iter().sum();
-        for ((hz, x), l) in hz.row_mut(n).iter_mut().zip(x.row(n)).zip(&mut l_bar) {
-            *l += x * (s * x - 2.0 * *hz);
-            *hz = s * x - *hz;
+    let mut tile = Tile::new(kernel, z);
+    let (mut k, mut x_bar) = (Mat::default(), Mat::default());
+    let mut to = grad.x;
+    for from in (0..x.rows()).step_by(ROWS) {
+        let end = (from + ROWS).min(x.rows());
+        let points = x.slice_rows(from, end);
+        k.resize(end - from, z.rows());
+        x_bar.resize(end - from, x.cols());
+        x_bar.fill(0.0);
+        tile.cross(&points, &mut k);
+        tile.cross_adjoint(&points, &bar.slice_rows(from, end), &mut x_bar);
+        if let Some(to) = to.as_deref_mut() {
+            let rows = &mut to.as_mut_slice()[from * x.cols()..end * x.cols()];
+            rows.iter_mut().zip(x_bar.as_slice()).for_each(|(a, b)| *a += b);
         }
     }
-    for (m, t) in columns.iter().enumerate() {
-        for ((htx, z), l) in htx.row_mut(m).iter_mut().zip(z.row(m)).zip(&mut l_bar) {
-            *l += t * z * z;
-            *htx = t * z - *htx;
-        }
+    let mut z_bar = Mat::zeros(z.rows(), z.cols());
+    tile.finish(grad.theta, &mut z_bar);
+    if let Some(to) = grad.z {
+        to.add_scaled(1.0, &z_bar);
     }
-    for (to, from) in [(grad.x, &hz), (grad.z, &htx)] {
-        let Some(to) = to else { continue };
-        for n in 0..from.rows() {
-            let row = to.row_mut(n).iter_mut().zip(from.row(n)).zip(&inverse);
-            row.for_each(|((a, b), i)| *a += 2.0 * i * i * b);
-        }
-    }
-    l_bar.iter_mut().zip(&inverse).for_each(|(l, i)| *l *= -2.0 * i * i * i);
-    kernel.add_theta(grad.theta, variance_bar, &l_bar, alpha_bar);
-}
-
-/// Both less the mean of z.
-fn shifted(x: &Mat, z: &Mat) -> (Mat, Mat) {
-    let mut mean = vec![0.0; z.cols()];
-    let part = 1.0 / z.rows() as f64;
-    for m in 0..z.rows() {
-        mean.iter_mut().zip(z.row(m)).for_each(|(mean, z)| *mean += part * z);
-    }
-    let less = |of: &Mat| {
-        let mut out = of.clone();
-        for n in 0..of.rows() {
-            out.row_mut(n).iter_mut().zip(&mean).for_each(|(a, mean)| *a -= mean);
-        }
-        out
-    };
-    (less(x), less(z))
 }
 
 #[cfg(test)]

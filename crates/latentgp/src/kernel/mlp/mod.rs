@@ -3,9 +3,11 @@
 //! h = layers in order, layer i being X W_i + b_i, then relu on the hidden ones and tanh on the last. Blocks
 //! go through the network once, as matrix products; the base sees the features as any other inputs.
 
-use super::{Kernel, KernelGrad, PointGrad, expression};
+mod blocks;
+
+use super::{CrossBlocks, Kernel, KernelGrad, PointGrad, expression};
 use crate::error::{Error, Result};
-use crate::linalg::{mul, mul_nt, mul_tn};
+use crate::linalg::{Op, gemm};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized, Transform};
 use crate::vmath::{Vectorized, exp, vectorize};
@@ -89,43 +91,62 @@ impl Mlp {
 
     /// The output of every layer; the sign of a relu output tells its slope.
     fn forward(&self, x: &Mat) -> Vec<Mat> {
-        let mut outputs: Vec<Mat> = Vec::with_capacity(self.weights.len());
-        for (i, (w, b)) in self.weights.iter().zip(&self.biases).enumerate() {
-            let mut h = mul(outputs.last().unwrap_or(x), &w.value);
-            let bias: Vec<f64> = (0..h.cols()).map(|j| b.as_slice()[super::place(b.len(), j)]).collect();
-            let last = i + 1 == self.weights.len();
-            vectorize(Activate { h: h.as_mut_slice(), bias: &bias, last });
-            outputs.push(h);
-        }
+        let mut outputs = Vec::new();
+        self.forward_into(x, &mut outputs);
         outputs
     }
 
-    /// From ∂F/∂h to ∂F/∂W, ∂F/∂b (added to `theta`) and ∂F/∂x.
-    fn backward(&self, x: &Mat, outputs: &[Mat], bar: Mat, theta: &mut [f64], x_bar: Option<&mut Mat>) {
-        let mut bar = bar;
+    /// The same in the memory of `outputs`.
+    fn forward_into(&self, x: &Mat, outputs: &mut Vec<Mat>) {
+        outputs.resize(self.weights.len(), Mat::default());
+        for (i, (w, b)) in self.weights.iter().zip(&self.biases).enumerate() {
+            let (before, from) = outputs.split_at_mut(i);
+            let (input, h) = (before.last().unwrap_or(x), &mut from[0]);
+            h.resize(x.rows(), w.value.cols());
+            h.fill(0.0);
+            gemm(1.0, input, Op::N, &w.value, Op::N, h);
+            let bias: Vec<f64> = (0..h.cols()).map(|j| b.as_slice()[super::place(b.len(), j)]).collect();
+            let last = i + 1 == self.weights.len();
+            vectorize(Activate { h: h.as_mut_slice(), bias: &bias, last });
+        }
+    }
+
+    /// From ∂F/∂h, the first of `room`, to ∂F/∂W, ∂F/∂b (added to `theta`) and ∂F/∂x (added).
+    fn backward(
+        &self,
+        x: &Mat,
+        outputs: &[Mat],
+        (bar, spare): (&mut Mat, &mut Mat),
+        theta: &mut [f64],
+        mut x_bar: Option<&mut Mat>,
+    ) {
+        let mut w_bar = Mat::default();
         let mut at: usize = self.own();
         for i in (0..self.weights.len()).rev() {
             let (w, b) = (&self.weights[i], &self.biases[i]);
             let last = i + 1 == self.weights.len();
-            for (bar, h) in bar.as_mut_slice().iter_mut().zip(outputs[i].as_slice()) {
-                *bar *= if last { 1.0 - h * h } else { f64::from(*h > 0.0) };
-            }
+            vectorize(Slope { bar: bar.as_mut_slice(), h: outputs[i].as_slice(), last });
             at -= w.len() + b.len();
-            let (w_bar, b_bar) = theta[at..at + w.len() + b.len()].split_at_mut(w.len());
+            let (w_sum, b_sum) = theta[at..at + w.len() + b.len()].split_at_mut(w.len());
             let input = if i == 0 { x } else { &outputs[i - 1] };
-            w_bar.iter_mut().zip(mul_tn(input, &bar).as_slice()).for_each(|(a, b)| *a += b);
+            w_bar.resize(w.value.rows(), w.value.cols());
+            w_bar.fill(0.0);
+            gemm(1.0, input, Op::T, bar, Op::N, &mut w_bar);
+            w_sum.iter_mut().zip(w_bar.as_slice()).for_each(|(a, b)| *a += b);
             for row in bar.as_slice().chunks_exact(w.value.cols()) {
-                match b_bar {
+                match b_sum {
                     [shared] => *shared += row.iter().sum::<f64>(),
-                    _ => b_bar.iter_mut().zip(row).for_each(|(a, v)| *a += v),
+                    _ => b_sum.iter_mut().zip(row).for_each(|(a, v)| *a += v),
                 }
             }
-            if i > 0 || x_bar.is_some() {
-                bar = mul_nt(&bar, &w.value);
+            if i > 0 {
+                spare.resize(bar.rows(), w.value.rows());
+                spare.fill(0.0);
+                gemm(1.0, bar, Op::N, &w.value, Op::T, spare);
+                std::mem::swap(bar, spare);
+            } else if let Some(x_bar) = x_bar.as_deref_mut() {
+                gemm(1.0, bar, Op::N, &w.value, Op::T, x_bar);
             }
-        }
-        if let Some(x_bar) = x_bar {
-            x_bar.add_scaled(1.0, &bar);
         }
     }
 
@@ -157,6 +178,26 @@ impl Vectorized for Activate<'_> {
             } else {
                 row.iter_mut().zip(self.bias).for_each(|(h, b)| *h = (*h + b).max(0.0));
             }
+        }
+    }
+}
+
+/// bar ← bar ∘ f', by the output h of f: 1 − h² on the last layer, and elsewhere whether h is above 0.
+struct Slope<'a> {
+    bar: &'a mut [f64],
+    h: &'a [f64],
+    last: bool,
+}
+
+impl Vectorized for Slope<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let both = self.bar.iter_mut().zip(self.h);
+        if self.last {
+            both.for_each(|(bar, h)| *bar *= 1.0 - h * h);
+        } else {
+            both.for_each(|(bar, h)| *bar = if *h > 0.0 { *bar } else { 0.0 });
         }
     }
 }
@@ -236,8 +277,8 @@ impl Kernel for Mlp {
         let (mut bx, mut bz) = (zeros_like(fx), zeros_like(fz));
         let (own, theta) = grad.theta.split_at_mut(self.own());
         self.base.cross_adjoint(fx, fz, bar, KernelGrad { theta, x: Some(&mut bx), z: Some(&mut bz) });
-        self.backward(x, &hx, bx, own, grad.x);
-        self.backward(z, &hz, bz, own, grad.z);
+        self.backward(x, &hx, (&mut bx, &mut Mat::default()), own, grad.x);
+        self.backward(z, &hz, (&mut bz, &mut Mat::default()), own, grad.z);
     }
 
     fn gram(&self, x: &Mat, out: &mut Mat) {
@@ -250,7 +291,11 @@ impl Kernel for Mlp {
         let mut bx = zeros_like(fx);
         let (own, theta) = grad.theta.split_at_mut(self.own());
         self.base.gram_adjoint(fx, bar, KernelGrad { theta, x: Some(&mut bx), z: None });
-        self.backward(x, &hx, bx, own, grad.x);
+        self.backward(x, &hx, (&mut bx, &mut Mat::default()), own, grad.x);
+    }
+
+    fn blocks(&self, z: &Mat) -> Option<Box<dyn CrossBlocks + '_>> {
+        Some(Box::new(blocks::Blocks::new(self, z)?))
     }
 
     fn constant_diag(&self) -> bool {
@@ -274,7 +319,7 @@ impl Kernel for Mlp {
         let fx = &hx[hx.len() - 1];
         let mut bx = zeros_like(fx);
         self.base.diag_adjoint(fx, bar, KernelGrad { theta, x: Some(&mut bx), z: None });
-        self.backward(x, &hx, bx, own, grad.x);
+        self.backward(x, &hx, (&mut bx, &mut Mat::default()), own, grad.x);
     }
 }
 
