@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -37,6 +38,27 @@ def seed_of(random_state) -> int:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def count_of(value, name: str) -> int:
+    """A whole number of things, at least one."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name}: expected a whole number, 1 or more, found {value!r}")
+    return int(value)
+
+
+def input_std(X_std, X) -> np.ndarray | None:
+    """Standard deviations as large as X, from an array, a row or a number; None where there are none."""
+    if X_std is None:
+        return None
+    std = np.asarray(X_std, dtype=np.float64)
+    try:
+        std = np.ascontiguousarray(np.broadcast_to(std, X.shape))
+    except ValueError:
+        raise ValueError(f"X_std has the shape {std.shape}, expected that of X, {X.shape}") from None
+    if not (np.isfinite(std).all() and (std >= 0).all()):
+        raise ValueError("X_std: expected finite numbers, 0 or more")
+    return std
 
 
 def at_least(least: int) -> Interval:
@@ -161,6 +183,9 @@ class Estimator(BaseEstimator):
         """
         check_is_fitted(self)
         path = os.fspath(path)
+        folder = os.path.dirname(path) or os.curdir
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
         part = f"{path}.{os.getpid()}.part"
         try:
             with open(part, "wb") as file:

@@ -7,9 +7,10 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from ._base import input_std
 from ._doc import documented
 from ._likelihood import LikelihoodEstimator
-from ._supervised import input_std, target_names
+from ._supervised import target_names
 
 
 @documented
@@ -71,7 +72,7 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"GPClassifier needs at least 2 classes in y, found 1 class: {self.classes_[0]!r}")
+            raise ValueError(f"GPClassifier needs at least 2 classes in y, found 1 class: {str(self.classes_[0])!r}")
         codes = np.ascontiguousarray(codes.reshape(-1, 1), dtype=np.float64)
         self._learn(X, input_std(X_std, X), codes, name, [str(c) for c in self.classes_])
         return self

@@ -8,7 +8,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _native
-from ._base import COMMON_CONSTRAINTS, Estimator, at_least, like, names_of, seed_of, take_names
+from ._base import COMMON_CONSTRAINTS, Estimator, at_least, count_of, input_std, like, names_of, seed_of, take_names
 from ._doc import documented
 
 #: Points of the importance sampling behind the log density of a Bayesian GPLVM.
@@ -118,7 +118,7 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
         return_std : bool, default=False
             Whether to return standard deviations as well.
         X_std : array-like of shape (n_samples, n_components), default=None
-            Standard deviations of the positions.
+            Standard deviations of the positions; a row or a number serves for all.
 
         Returns
         -------
@@ -134,13 +134,8 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
             raise ValueError(
                 f"X has {mean.shape[1]} columns, expected the {self.n_components_} of the latent space"
             )
-        if X_std is None:
-            var = np.zeros_like(mean)
-        else:
-            var = check_array(X_std, dtype=np.float64, input_name="X_std") ** 2
-            if var.shape != mean.shape:
-                raise ValueError(f"X_std has the shape {var.shape}, expected that of X, {mean.shape}")
-        mean, var = self._model.reconstruct(mean, np.ascontiguousarray(var))
+        std = input_std(X_std, mean)
+        mean, var = self._model.reconstruct(mean, np.zeros_like(mean) if std is None else std**2)
         out = like(X, mean, names_of(self, mean.shape[1]))
         return (out, np.sqrt(var)) if return_std else out
 
@@ -214,7 +209,7 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
             Where in the latent space they come from.
         """
         check_is_fitted(self)
-        positions, data = self._model.sample(int(n_samples), seed_of(random_state))
+        positions, data = self._model.sample(count_of(n_samples, "n_samples"), seed_of(random_state))
         return data, positions
 
     def __sklearn_tags__(self):

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from . import _native
-from ._base import COMMON_CONSTRAINTS, Estimator, at_least, names_of, seed_of, take_names
+from ._base import COMMON_CONSTRAINTS, Estimator, at_least, count_of, names_of, seed_of, take_names
 from ._doc import documented
 
 #: Past values that a window has, where the series is long enough.
@@ -186,6 +186,7 @@ class GPNarx(Estimator):
             Standard deviations of observations, noise included, if asked for.
         """
         check_is_fitted(self)
+        horizon = count_of(horizon, "horizon")
         series, inputs = self._model.data
         found = self._simulate(series, inputs, horizon, X, self.propagation, self.expectation, 500)
         mean, std = self._named(found.mean, horizon), self._named(found.std, horizon)
@@ -219,6 +220,7 @@ class GPNarx(Estimator):
             A tuple ``(mean, std, trajectories)``; the last is empty unless futures were drawn.
         """
         check_is_fitted(self)
+        steps, n_trajectories = count_of(steps, "steps"), count_of(n_trajectories, "n_trajectories")
         propagation = self.propagation if propagation is None else propagation
         if propagation not in PROPAGATIONS:
             raise ValueError(f"propagation: expected one of {', '.join(PROPAGATIONS)}, found {propagation!r}")

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._base import Estimator, names_of, seed_of, take_names
+from ._base import Estimator, count_of, input_std, names_of, seed_of, take_names
 from ._doc import documented
 
 
@@ -64,20 +64,6 @@ class InputEstimator(Estimator):
         check_is_fitted(self)
         finite = "allow-nan" if self._gaps else True
         return validate_data(self, X, dtype=np.float64, order="C", reset=False, ensure_all_finite=finite)
-
-
-def input_std(X_std, X) -> np.ndarray | None:
-    """Standard deviations as large as X, from an array, a row or a number; None where there are none."""
-    if X_std is None:
-        return None
-    std = np.asarray(X_std, dtype=np.float64)
-    try:
-        std = np.ascontiguousarray(np.broadcast_to(std, X.shape))
-    except ValueError:
-        raise ValueError(f"X_std has the shape {std.shape}, expected that of X, {X.shape}") from None
-    if not (np.isfinite(std).all() and (std >= 0).all()):
-        raise ValueError("X_std: expected finite numbers, 0 or more")
-    return std
 
 
 def target_names(y, count: int) -> list[str]:
@@ -195,7 +181,8 @@ class Regressor(RegressorMixin, InputEstimator):
             A column for each function.
         """
         rows = self._inputs(X)
-        drawn = np.stack(self._model.sample(rows, int(n_samples), seed_of(random_state)), axis=-1)
+        count = count_of(n_samples, "n_samples")
+        drawn = np.stack(self._model.sample(rows, count, seed_of(random_state)), axis=-1)
         return drawn[:, 0] if self._one else drawn
 
     def __sklearn_tags__(self):

@@ -149,6 +149,13 @@ def test_bad_input_is_named(table):
     model = lg.PPCA(n_components=2).fit(table)
     with pytest.raises(ValueError, match="3 columns, expected the 2"):
         model.inverse_transform(np.zeros((2, 3)))
+    for words, call in [
+        ("X_std: expected finite numbers, 0 or more", lambda: model.inverse_transform(np.zeros((2, 2)), X_std=-1.0)),
+        ("n_samples: expected a whole number, 1 or more, found -1", lambda: model.sample(-1)),
+        ("n_samples: expected a whole number, 1 or more, found 1.5", lambda: model.sample(1.5)),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            call()
     empty = np.full((30, 2), np.nan)
     empty[:, 0] = np.arange(30)
     with pytest.raises(ValueError):

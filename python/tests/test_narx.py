@@ -79,3 +79,12 @@ def test_short_series_have_short_windows():
         lg.GPNarx(30).fit(np.arange(20.0))
     with pytest.raises(ValueError, match="horizon"):
         model.forecast(0)
+
+
+@pytest.mark.parametrize("steps", [0, -1, 2.5, "3"])
+def test_steps_are_whole_numbers(steps):
+    model = lg.GPNarx(2, max_iter=3).fit(np.sin(np.arange(20)))
+    with pytest.raises(ValueError, match="horizon: expected a whole number, 1 or more"):
+        model.forecast(steps)
+    with pytest.raises(ValueError, match="steps: expected a whole number, 1 or more"):
+        model.simulate([0.1, 0.2], steps)

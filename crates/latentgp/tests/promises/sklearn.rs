@@ -30,7 +30,7 @@ fn compare(what: &str, ours: &[f64], theirs: &[f64]) {
 
 #[test]
 fn exact_regression_agrees() {
-    let file: Value = serde_json::from_str(include_str!("golden/sklearn_gpr.json")).expect("JSON");
+    let file: Value = serde_json::from_str(include_str!("../golden/sklearn_gpr.json")).expect("JSON");
     let cases = file["cases"].as_array().expect("cases");
     assert_eq!(cases.len(), 8);
     for case in cases {

@@ -1,0 +1,12 @@
+//! Promises that span files, in one program: it is linked once, and its tests share the machine's threads.
+
+mod airline;
+mod bad_input;
+mod classes_and_counts;
+mod gradients;
+mod limits;
+mod narx;
+mod properties;
+mod sinc;
+mod sklearn;
+mod tables;
