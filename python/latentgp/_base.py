@@ -60,6 +60,11 @@ class Estimator(BaseEstimator):
 
     _parameter_constraints: dict = {}
 
+    def _store(self, given: dict) -> None:
+        """Keeps the arguments of the constructor, its ``locals()``, as they are."""
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
+
     def _native_kernel(self, dim: int):
         return as_native(self.kernel, dim)
 

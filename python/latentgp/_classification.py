@@ -7,31 +7,20 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from ._base import COMMON_CONSTRAINTS, at_least
-from ._counts import UNCERTAIN_INDUCING
-from ._supervised import InputEstimator, input_std, target_names
+from ._doc import documented
+from ._likelihood import LikelihoodEstimator
+from ._supervised import input_std, target_names
 
 
-class GPClassifier(ClassifierMixin, InputEstimator):
+@documented
+class GPClassifier(ClassifierMixin, LikelihoodEstimator):
     """Gaussian process classification, of two classes or more.
 
     Parameters
     ----------
-    kernel : str or Kernel, default="rbf"
-        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`; of standardised
-        inputs.
-    n_inducing : int or None, default=None
-        Inducing inputs of a sparse variational posterior; None is Laplace's approximation with all rows.
-    max_iter : int, default=1000
-        Most iterations of a run.
-    restarts : int, default=1
-        Runs from different starts, of which the best is kept.
-    random_state : int, RandomState instance or None, default=None
-        The seed of the starts.
-    verbose : int, default=0
-        1 prints progress now and then, 2 every iteration.
-    callback : callable or None, default=None
-        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+    {kernel_of_inputs}
+    {posterior}
+    {runs}
 
     Attributes
     ----------
@@ -39,10 +28,7 @@ class GPClassifier(ClassifierMixin, InputEstimator):
         The classes, of any type.
     log_evidence_ : float
         Laplace's approximation of the log evidence, or a lower bound of it.
-    kernel_ : Kernel
-        The kernel with its fitted parameters.
-    n_iter_, converged_, stop_reason_, trace_
-        How the fit went.
+    {outcome}
 
     Examples
     --------
@@ -54,43 +40,16 @@ class GPClassifier(ClassifierMixin, InputEstimator):
     True
     """
 
-    _parameter_constraints = {
-        "n_inducing": [at_least(1), None],
-        **{name: of for name, of in COMMON_CONSTRAINTS.items() if name != "scale"},
-    }
-
-    def __init__(
-        self,
-        kernel="rbf",
-        *,
-        n_inducing=None,
-        max_iter=1000,
-        restarts=1,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
-        self.kernel = kernel
-        self.n_inducing = n_inducing
-        self.max_iter = max_iter
-        self.restarts = restarts
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
     def _settings(self, X, targets, classes, uncertain):
         settings = super()._settings(X, targets, classes, uncertain)
         settings["likelihood"] = "bernoulli" if len(classes) == 2 else "categorical"
-        if self.n_inducing is not None or uncertain:
-            settings.update(model="sparse", inducing=self.n_inducing or min(len(X), UNCERTAIN_INDUCING))
         return settings
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, X_std=None):
         """Learn classes from X.
 
-        Ctrl-C ends the fit and keeps its best state: the estimator is fitted as far as it got, and
-        KeyboardInterrupt is raised.
+        {interrupt}
 
         Parameters
         ----------
@@ -126,10 +85,7 @@ class GPClassifier(ClassifierMixin, InputEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        X_std : array-like of shape (n_samples, n_features), default=None
-            Standard deviations of the inputs; a row or a number serves for all.
+        {new_inputs}
 
         Returns
         -------
@@ -145,10 +101,7 @@ class GPClassifier(ClassifierMixin, InputEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        X_std : array-like of shape (n_samples, n_features), default=None
-            Standard deviations of the inputs; a row or a number serves for all.
+        {new_inputs}
 
         Returns
         -------

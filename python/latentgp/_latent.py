@@ -9,11 +9,13 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _native
 from ._base import COMMON_CONSTRAINTS, Estimator, at_least, like, names_of, seed_of, take_names
+from ._doc import documented
 
 #: Points of the importance sampling behind the log density of a Bayesian GPLVM.
 SAMPLES = 256
 
 
+@documented
 class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """A transformer to latent positions and back; NaN is a missing cell."""
 
@@ -37,8 +39,7 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
     def fit(self, X, y=None):
         """Learn the latent space of the rows of X.
 
-        Ctrl-C ends the fit and keeps its best state: the estimator is fitted as far as it got, and
-        KeyboardInterrupt is raised.
+        {interrupt}
 
         Parameters
         ----------
@@ -93,10 +94,7 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is a missing cell.
-        return_std : bool, default=False
-            Whether to return standard deviations as well.
+        {rows}
 
         Returns
         -------
@@ -151,10 +149,7 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is a missing cell.
-        return_std : bool, default=False
-            Whether to return standard deviations as well.
+        {rows}
 
         Returns
         -------
@@ -228,6 +223,7 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
         return tags
 
 
+@documented
 class BayesianGPLVM(LatentEstimator):
     """Bayesian Gaussian process latent variable model, with any kernel.
 
@@ -241,8 +237,7 @@ class BayesianGPLVM(LatentEstimator):
         Latent dimensions.
     n_inducing : int, default=20
         Inducing inputs; at most as many as rows are used.
-    kernel : str or Kernel, default="rbf"
-        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`.
+    {kernel_of_positions}
     expectation : str, default="auto"
         How kernels are averaged over uncertain positions: ``"auto"``, ``"analytic"``, ``"unscented"``,
         ``"gauss_hermite(points=3)"``, ``"cubature5"``, ``"monte_carlo(samples=200)"``, …
@@ -250,14 +245,7 @@ class BayesianGPLVM(LatentEstimator):
         How columns are scaled inside.
     max_iter : int, default=1000
         Most iterations of a run.
-    restarts : int, default=1
-        Runs from different starts, of which the best is kept.
-    random_state : int, RandomState instance or None, default=None
-        The seed of the starts.
-    verbose : int, default=0
-        1 prints progress now and then, 2 every iteration.
-    callback : callable or None, default=None
-        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+    {runs}
 
     Attributes
     ----------
@@ -267,16 +255,13 @@ class BayesianGPLVM(LatentEstimator):
         How much each dimension matters.
     lower_bound_ : float
         The bound of the log evidence of the data as given.
-    kernel_ : Kernel
-        The kernel with its fitted parameters.
     noise_variance_ : ndarray of shape (n_features,)
         The variance of the noise of each column.
     inducing_ : ndarray of shape (n_inducing, n_components)
         The inducing inputs.
     certificate_ : dict
         How far the expectations that were used are from a stronger rule.
-    n_iter_, converged_, stop_reason_, trace_
-        How the fit went: iterations, whether and why it ended, and the bound after each iteration.
+    {outcome}
 
     Examples
     --------
@@ -299,30 +284,9 @@ class BayesianGPLVM(LatentEstimator):
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        n_components=2,
-        *,
-        n_inducing=20,
-        kernel="rbf",
-        expectation="auto",
-        scale="standardize",
-        max_iter=1000,
-        restarts=1,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
-        self.n_components = n_components
-        self.n_inducing = n_inducing
-        self.kernel = kernel
-        self.expectation = expectation
-        self.scale = scale
-        self.max_iter = max_iter
-        self.restarts = restarts
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    def __init__(self, n_components=2, *, n_inducing=20, kernel="rbf", expectation="auto", scale="standardize",
+                 max_iter=1000, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+        self._store(locals())
 
     def _fit(self, X, columns):
         settings = {
@@ -342,6 +306,7 @@ class BayesianGPLVM(LatentEstimator):
         self.certificate_ = self._report["certificate"]
 
 
+@documented
 class GPLVM(LatentEstimator):
     """Gaussian process latent variable model: latent positions as points.
 
@@ -349,22 +314,14 @@ class GPLVM(LatentEstimator):
     ----------
     n_components : int, default=2
         Latent dimensions.
-    kernel : str or Kernel, default="rbf"
-        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`.
+    {kernel_of_positions}
     expectation : str, default="auto"
         How uncertain positions are decoded.
     scale : {"standardize", "global", "center", "none"}, default="standardize"
         How columns are scaled inside.
     max_iter : int, default=1000
         Most iterations of a run.
-    restarts : int, default=1
-        Runs from different starts, of which the best is kept.
-    random_state : int, RandomState instance or None, default=None
-        The seed of the starts.
-    verbose : int, default=0
-        1 prints progress now and then, 2 every iteration.
-    callback : callable or None, default=None
-        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+    {runs}
 
     Attributes
     ----------
@@ -374,12 +331,9 @@ class GPLVM(LatentEstimator):
         How much each dimension matters.
     lower_bound_ : float
         The log density of data and positions.
-    kernel_ : Kernel
-        The kernel with its fitted parameters.
     noise_variance_ : ndarray of shape (n_features,)
         The variance of the noise of each column.
-    n_iter_, converged_, stop_reason_, trace_
-        How the fit went.
+    {outcome}
 
     Examples
     --------
@@ -395,28 +349,9 @@ class GPLVM(LatentEstimator):
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        n_components=2,
-        *,
-        kernel="rbf",
-        expectation="auto",
-        scale="standardize",
-        max_iter=1000,
-        restarts=1,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.expectation = expectation
-        self.scale = scale
-        self.max_iter = max_iter
-        self.restarts = restarts
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    def __init__(self, n_components=2, *, kernel="rbf", expectation="auto", scale="standardize", max_iter=1000,
+                 restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+        self._store(locals())
 
     def _fit(self, X, columns):
         settings = {
@@ -478,11 +413,7 @@ class PPCA(LatentEstimator):
     }
 
     def __init__(self, n_components=1, *, scale="standardize", max_iter=5000, verbose=0, callback=None):
-        self.n_components = n_components
-        self.scale = scale
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.callback = callback
+        self._store(locals())
 
     def _fit(self, X, columns):
         if self.n_components >= X.shape[1]:

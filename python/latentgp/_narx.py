@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from . import _native
 from ._base import COMMON_CONSTRAINTS, Estimator, at_least, names_of, seed_of, take_names
+from ._doc import documented
 
 #: Past values that a window has, where the series is long enough.
 LAGS = 12
@@ -27,6 +28,7 @@ class Forecast(NamedTuple):
     trajectories: np.ndarray
 
 
+@documented
 class GPNarx(Estimator):
     """Gaussian process NARX: the next value of a series from a window of past ones.
 
@@ -67,12 +69,9 @@ class GPNarx(Estimator):
         The log evidence of the training targets as given, or its lower bound.
     lags_ : int
         Past values in a window.
-    kernel_ : Kernel
-        The kernel with its fitted parameters.
     noise_variance_ : ndarray of shape (n_series,)
         The variance of the noise of each series.
-    n_iter_, converged_, stop_reason_, trace_
-        How the fit went.
+    {outcome}
 
     Examples
     --------
@@ -95,41 +94,16 @@ class GPNarx(Estimator):
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        lags=None,
-        *,
-        kernel="rbf + linear",
-        n_inducing=None,
-        propagation="independent",
-        expectation="auto",
-        delays=(0,),
-        scale="standardize",
-        max_iter=1000,
-        restarts=1,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
-        self.lags = lags
-        self.kernel = kernel
-        self.n_inducing = n_inducing
-        self.propagation = propagation
-        self.expectation = expectation
-        self.delays = delays
-        self.scale = scale
-        self.max_iter = max_iter
-        self.restarts = restarts
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    def __init__(self, lags=None, *, kernel="rbf + linear", n_inducing=None, propagation="independent",
+                 expectation="auto", delays=(0,), scale="standardize", max_iter=1000, restarts=1, random_state=None,
+                 verbose=0, callback=None):  # fmt: skip
+        self._store(locals())
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
         """Learn a series, alone or with exogenous inputs.
 
-        Ctrl-C ends the fit and keeps its best state: the estimator is fitted as far as it got, and
-        KeyboardInterrupt is raised.
+        {interrupt}
 
         Parameters
         ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._base import COMMON_CONSTRAINTS, at_least
+from ._doc import documented
 from ._supervised import Regressor
 
 
@@ -15,8 +16,12 @@ class ProjectedRegressor(Regressor):
         return int(self.n_components)
 
 
+@documented
 class SPGPDRRegressor(ProjectedRegressor):
     """Sparse Gaussian process regression on a learned projection of the inputs (SPGP-DR, FITC).
+
+    With ``X_std`` at the fit, the kernel is averaged over the projected inputs; correlations that the errors make
+    between directions are left out.
 
     Parameters
     ----------
@@ -24,20 +29,11 @@ class SPGPDRRegressor(ProjectedRegressor):
         Directions of the projection.
     n_inducing : int, default=20
         Inducing inputs; at most as many as rows are used.
-    kernel : str or Kernel, default="rbf"
-        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`; of projected inputs.
-    scale : {"standardize", "global", "center", "none"}, default="standardize"
-        How targets are scaled inside.
+    {kernel_of_projection}
+    {scale}
     max_iter : int, default=1000
         Most iterations of a run.
-    restarts : int, default=1
-        Runs from different starts, of which the best is kept.
-    random_state : int, RandomState instance or None, default=None
-        The seed of the starts.
-    verbose : int, default=0
-        1 prints progress now and then, 2 every iteration.
-    callback : callable or None, default=None
-        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+    {runs}
 
     Attributes
     ----------
@@ -45,12 +41,8 @@ class SPGPDRRegressor(ProjectedRegressor):
         From standardised inputs to those of the kernel.
     log_evidence_ : float
         The log evidence of FITC, of the data as given.
-    kernel_ : Kernel
-        The kernel with its fitted parameters.
-    noise_variance_ : ndarray of shape (n_targets,)
-        The variance of the noise of each target.
-    n_iter_, converged_, stop_reason_, trace_
-        How the fit went.
+    {noise}
+    {outcome}
 
     Examples
     --------
@@ -70,48 +62,22 @@ class SPGPDRRegressor(ProjectedRegressor):
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        n_components=2,
-        *,
-        n_inducing=20,
-        kernel="rbf",
-        scale="standardize",
-        max_iter=1000,
-        restarts=1,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
-        self.n_components = n_components
-        self.n_inducing = n_inducing
-        self.kernel = kernel
-        self.scale = scale
-        self.max_iter = max_iter
-        self.restarts = restarts
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
-    def _checked_std(self, X_std, X):
-        std = super()._checked_std(X_std, X)
-        if std is not None and std.any():
-            raise ValueError(
-                "SPGPDRRegressor learns from inputs that are certain: VDMGPRegressor and SparseGPRegressor take X_std "
-                "at the fit"
-            )
-        return None
+    def __init__(self, n_components=2, *, n_inducing=20, kernel="rbf", scale="standardize", max_iter=1000,
+                 restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+        self._store(locals())
 
     def _take(self, model):
         super()._take(model)
         self.projection_ = model.projection[0]
 
 
+@documented
 class VDMGPRegressor(ProjectedRegressor):
     """Gaussian process regression on a projection of the inputs that is integrated out (VDMGP).
 
     The weights of the projection have a prior that switches off directions of no use, and tells which inputs
-    matter.
+    matter. ``X_std`` at the fit adds to the uncertainty of the projected inputs; correlations that the errors make
+    between directions are left out.
 
     Parameters
     ----------
@@ -119,22 +85,13 @@ class VDMGPRegressor(ProjectedRegressor):
         Directions of the projection; those of no use are switched off.
     n_inducing : int, default=20
         Inducing inputs; at most as many as rows are used.
-    kernel : str or Kernel, default="rbf"
-        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`; of projected inputs.
+    {kernel_of_projection}
     expectation : str, default="auto"
         How kernels are averaged over the weights.
-    scale : {"standardize", "global", "center", "none"}, default="standardize"
-        How targets are scaled inside.
+    {scale}
     max_iter : int, default=600
         Most iterations of a run.
-    restarts : int, default=1
-        Runs from different starts, of which the best is kept.
-    random_state : int, RandomState instance or None, default=None
-        The seed of the starts.
-    verbose : int, default=0
-        1 prints progress now and then, 2 every iteration.
-    callback : callable or None, default=None
-        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+    {runs}
 
     Attributes
     ----------
@@ -142,12 +99,8 @@ class VDMGPRegressor(ProjectedRegressor):
         Means and standard deviations of the weights, of standardised inputs.
     log_evidence_ : float
         A lower bound of the log evidence of the data as given.
-    kernel_ : Kernel
-        The kernel with its fitted parameters.
-    noise_variance_ : ndarray of shape (n_targets,)
-        The variance of the noise of each target.
-    n_iter_, converged_, stop_reason_, trace_
-        How the fit went.
+    {noise}
+    {outcome}
 
     Examples
     --------
@@ -168,30 +121,9 @@ class VDMGPRegressor(ProjectedRegressor):
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        n_components=5,
-        *,
-        n_inducing=20,
-        kernel="rbf",
-        expectation="auto",
-        scale="standardize",
-        max_iter=600,
-        restarts=1,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
-        self.n_components = n_components
-        self.n_inducing = n_inducing
-        self.kernel = kernel
-        self.expectation = expectation
-        self.scale = scale
-        self.max_iter = max_iter
-        self.restarts = restarts
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    def __init__(self, n_components=5, *, n_inducing=20, kernel="rbf", expectation="auto", scale="standardize",
+                 max_iter=600, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+        self._store(locals())
 
     def _take(self, model):
         super()._take(model)

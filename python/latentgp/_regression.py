@@ -5,50 +5,38 @@ from __future__ import annotations
 from sklearn.utils._param_validation import StrOptions
 
 from ._base import COMMON_CONSTRAINTS, at_least
+from ._doc import documented
 from ._supervised import Regressor
 
 #: Inducing inputs of an exact regression whose inputs are uncertain, at most.
 UNCERTAIN_INDUCING = 200
 
 
+@documented
 class GPRegressor(Regressor):
     """Exact Gaussian process regression.
 
     Inputs with known errors have no exact posterior: with ``X_std`` at the fit, the variational one with an
-    inducing input at each row, or at 200 of them, takes its place.
+    inducing input at each row, or at 200 of them, takes its place, and ``log_evidence_`` is its lower bound.
 
     Parameters
     ----------
-    kernel : str or Kernel, default="rbf"
-        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`; of standardised
-        inputs.
+    {kernel_of_inputs}
     mean : {"zero", "constant", "linear"}, default="zero"
         The mean function.
     expectation : str, default="auto"
         How kernels are averaged over uncertain inputs.
-    scale : {"standardize", "global", "center", "none"}, default="standardize"
-        How targets are scaled inside.
+    {scale}
     max_iter : int, default=1000
         Most iterations of a run.
-    restarts : int, default=1
-        Runs from different starts, of which the best is kept.
-    random_state : int, RandomState instance or None, default=None
-        The seed of the starts.
-    verbose : int, default=0
-        1 prints progress now and then, 2 every iteration.
-    callback : callable or None, default=None
-        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+    {runs}
 
     Attributes
     ----------
     log_evidence_ : float
         The log evidence of the data as given.
-    kernel_ : Kernel
-        The kernel with its fitted parameters.
-    noise_variance_ : ndarray of shape (n_targets,)
-        The variance of the noise of each target.
-    n_iter_, converged_, stop_reason_, trace_
-        How the fit went.
+    {noise}
+    {outcome}
 
     Examples
     --------
@@ -70,36 +58,23 @@ class GPRegressor(Regressor):
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        kernel="rbf",
-        *,
-        mean="zero",
-        expectation="auto",
-        scale="standardize",
-        max_iter=1000,
-        restarts=1,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
-        self.kernel = kernel
-        self.mean = mean
-        self.expectation = expectation
-        self.scale = scale
-        self.max_iter = max_iter
-        self.restarts = restarts
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    def __init__(self, kernel="rbf", *, mean="zero", expectation="auto", scale="standardize", max_iter=1000,
+                 restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+        self._store(locals())
 
     def _settings(self, X, targets, classes, uncertain):
         settings = super()._settings(X, targets, classes, uncertain)
         if uncertain:
+            if self.mean != "zero":
+                raise ValueError(
+                    f"mean={self.mean!r} goes with inputs that are certain: with X_std at the fit expected mean='zero'; "
+                    "a kernel with '+ linear' or '+ constant' says nearly the same"
+                )
             settings.update(model="sparse", inducing=min(len(X), UNCERTAIN_INDUCING))
         return settings
 
 
+@documented
 class SparseGPRegressor(Regressor):
     """Sparse Gaussian process regression: the collapsed bound, also for inputs with errors or missing cells.
 
@@ -107,34 +82,20 @@ class SparseGPRegressor(Regressor):
     ----------
     n_inducing : int, default=50
         Inducing inputs; at most as many as rows are used.
-    kernel : str or Kernel, default="rbf"
-        An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`; of standardised
-        inputs.
+    {kernel_of_inputs}
     expectation : str, default="auto"
         How kernels are averaged over uncertain inputs.
-    scale : {"standardize", "global", "center", "none"}, default="standardize"
-        How targets are scaled inside.
+    {scale}
     max_iter : int, default=1000
         Most iterations of a run.
-    restarts : int, default=1
-        Runs from different starts, of which the best is kept.
-    random_state : int, RandomState instance or None, default=None
-        The seed of the starts.
-    verbose : int, default=0
-        1 prints progress now and then, 2 every iteration.
-    callback : callable or None, default=None
-        Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+    {runs}
 
     Attributes
     ----------
     log_evidence_ : float
         A lower bound of the log evidence of the data as given.
-    kernel_ : Kernel
-        The kernel with its fitted parameters.
-    noise_variance_ : ndarray of shape (n_targets,)
-        The variance of the noise of each target.
-    n_iter_, converged_, stop_reason_, trace_
-        How the fit went.
+    {noise}
+    {outcome}
 
     Examples
     --------
@@ -154,25 +115,6 @@ class SparseGPRegressor(Regressor):
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        n_inducing=50,
-        *,
-        kernel="rbf",
-        expectation="auto",
-        scale="standardize",
-        max_iter=1000,
-        restarts=1,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
-        self.n_inducing = n_inducing
-        self.kernel = kernel
-        self.expectation = expectation
-        self.scale = scale
-        self.max_iter = max_iter
-        self.restarts = restarts
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    def __init__(self, n_inducing=50, *, kernel="rbf", expectation="auto", scale="standardize", max_iter=1000,
+                 restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+        self._store(locals())

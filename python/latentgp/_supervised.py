@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
 from ._base import Estimator, names_of, seed_of, take_names
+from ._doc import documented
 
 
 class InputEstimator(Estimator):
@@ -89,6 +90,7 @@ def target_names(y, count: int) -> list[str]:
     return ["y"] if count == 1 else [f"y{k}" for k in range(count)]
 
 
+@documented
 class Regressor(RegressorMixin, InputEstimator):
     """A regression with Gaussian noise, of one target or several."""
 
@@ -96,8 +98,7 @@ class Regressor(RegressorMixin, InputEstimator):
     def fit(self, X, y, X_std=None):
         """Learn y from X.
 
-        Ctrl-C ends the fit and keeps its best state: the estimator is fitted as far as it got, and
-        KeyboardInterrupt is raised.
+        {interrupt}
 
         Parameters
         ----------
@@ -121,11 +122,8 @@ class Regressor(RegressorMixin, InputEstimator):
         y = np.asarray(y, dtype=np.float64)
         columns = np.ascontiguousarray(y.reshape(len(y), -1))
         self._one = y.ndim == 1
-        self._learn(X, self._checked_std(X_std, X), columns, target_names(targets, columns.shape[1]), [])
+        self._learn(X, input_std(X_std, X), columns, target_names(targets, columns.shape[1]), [])
         return self
-
-    def _checked_std(self, X_std, X):
-        return input_std(X_std, X)
 
     def _take(self, model) -> None:
         super()._take(model)

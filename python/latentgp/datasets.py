@@ -17,23 +17,19 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from . import _native
+from ._doc import documented
 
 __all__ = ["load_airline", "load_iris", "load_oil_flow", "load_sinc", "load_spiral"]
 
 
+@documented
 def load_oil_flow(n=1000, seed=0, *, return_X_y=False, as_frame=False):
     """Gamma densitometry of oil, water and gas in a pipe, simulated.
 
     Parameters
     ----------
-    n : int, default=1000
-        Rows.
-    seed : int, default=0
-        The seed of the simulation.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.
-    as_frame : bool, default=False
-        Whether data and target are a DataFrame and a Series of pandas.
+    {simulated}
+    {container}
 
     Returns
     -------
@@ -45,6 +41,7 @@ def load_oil_flow(n=1000, seed=0, *, return_X_y=False, as_frame=False):
     return _bunch(values, np.asarray(words), columns, name, load_oil_flow, return_X_y, as_frame)
 
 
+@documented
 def load_iris(n=None, *, return_X_y=False, as_frame=False):
     """Four lengths of 150 irises of three species.
 
@@ -52,10 +49,7 @@ def load_iris(n=None, *, return_X_y=False, as_frame=False):
     ----------
     n : int, default=None
         How many of the first rows; None is all.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.
-    as_frame : bool, default=False
-        Whether data and target are a DataFrame and a Series of pandas.
+    {container}
 
     Returns
     -------
@@ -93,19 +87,14 @@ def load_airline(n=None, *, return_X_y=False, as_frame=False):
     return out
 
 
+@documented
 def load_spiral(n=100, seed=0, *, return_X_y=False, as_frame=False):
     """A spiral in the plane seen in ten dimensions with noise, simulated.
 
     Parameters
     ----------
-    n : int, default=100
-        Rows.
-    seed : int, default=0
-        The seed of the simulation.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.
-    as_frame : bool, default=False
-        Whether data and target are a DataFrame and a Series of pandas.
+    {simulated}
+    {container}
 
     Returns
     -------
@@ -117,19 +106,14 @@ def load_spiral(n=100, seed=0, *, return_X_y=False, as_frame=False):
     return _bunch(values, angle, columns, "angle", load_spiral, return_X_y, as_frame)
 
 
+@documented
 def load_sinc(n=100, seed=0, *, return_X_y=False, as_frame=False):
     """A sinc of one direction among 25 inputs with noise, simulated.
 
     Parameters
     ----------
-    n : int, default=100
-        Rows.
-    seed : int, default=0
-        The seed of the simulation.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.
-    as_frame : bool, default=False
-        Whether data and target are a DataFrame and a Series of pandas.
+    {simulated}
+    {container}
 
     Returns
     -------

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ._doc import documented
+
 __all__ = ["forecast", "latent_map", "regression", "relevance"]
 
 #: Colours that are told apart by most eyes.
@@ -24,6 +26,7 @@ MARKERS = "os^DvPX*"
 GRID = 60
 
 
+@documented
 def latent_map(
     estimator, X=None, *, labels=None, dims=None, ellipses=True, background=True, ax=None, n_std=1.0
 ):
@@ -88,6 +91,7 @@ def latent_map(
     return _tidy(ax)
 
 
+@documented
 def relevance(estimator, *, names=None, ax=None):
     """How much each latent dimension or each input matters, as bars, the largest being 1.
 
@@ -98,13 +102,7 @@ def relevance(estimator, *, names=None, ax=None):
         length of each direction is drawn.
     names : sequence of str, default=None
         What the bars are called; None numbers them.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None is a new figure.
-
-    Returns
-    -------
-    ax : matplotlib.axes.Axes
-        With the picture.
+    {axes}
     """
     check_is_fitted(estimator)
     values = getattr(estimator, "relevance_", None)
@@ -130,6 +128,7 @@ def relevance(estimator, *, names=None, ax=None):
     return _tidy(ax)
 
 
+@documented
 def regression(
     estimator, X=None, y=None, *, X_std=None, feature=0, at=None, n_points=200, n_std=2.0, extend=0.1, ax=None
 ):
@@ -155,13 +154,7 @@ def regression(
         Half the width of the band, in standard deviations.
     extend : float, default=0.1
         How far the curve goes beyond the observations, relative to their range.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None is a new figure.
-
-    Returns
-    -------
-    ax : matplotlib.axes.Axes
-        With the picture.
+    {axes}
     """
     check_is_fitted(estimator)
     if X is None:
@@ -193,6 +186,7 @@ def regression(
     return _tidy(ax)
 
 
+@documented
 def forecast(estimator, horizon, *, history=None, truth=None, index=None, n_std=2.0, ax=None):
     """The forecast of a series with its band, after the series itself.
 
@@ -210,13 +204,7 @@ def forecast(estimator, horizon, *, history=None, truth=None, index=None, n_std=
         Times of history and forecast, one after the other; None counts steps from 0.
     n_std : float, default=2.0
         Half the width of the band, in standard deviations.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None is a new figure.
-
-    Returns
-    -------
-    ax : matplotlib.axes.Axes
-        With the picture.
+    {axes}
     """
     check_is_fitted(estimator)
     mean, std = (np.asarray(v, dtype=float) for v in estimator.forecast(horizon, return_std=True))

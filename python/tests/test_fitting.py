@@ -115,6 +115,33 @@ def test_ctrl_c_keeps_the_best_state(estimator, data):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
+def test_ctrl_c_does_not_wait_for_an_iteration_to_end():
+    program = textwrap.dedent("""
+        import os, signal, threading
+        import numpy as np
+        import latentgp as lg
+        stuck, never = threading.Event(), threading.Event()
+        def kernel(X, Z, params):
+            if stuck.is_set():
+                never.wait()
+            return params["variance"] * np.exp(-0.5 * (X[:, None] - Z[None]) ** 2).prod(-1)
+        def watch(progress):
+            if progress.iteration == 3:
+                stuck.set()
+                threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        X = np.linspace(0, 6, 30)[:, None]
+        model = lg.GPRegressor(lg.kernels.Custom(kernel, None, {"variance": 2.0}), callback=watch)
+        try:
+            model.fit(X, np.sin(X[:, 0]))
+        except KeyboardInterrupt:
+            print(model.n_iter_, model.converged_, model.log_evidence_ == model.trace_[2], flush=True)
+        os._exit(0)
+    """)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert run.stdout.split() == ["3", "False", "True"], run.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
 @pytest.mark.parametrize(
     "estimator, data",
     [

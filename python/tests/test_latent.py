@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,10 +27,8 @@ def name(of):
     return f"{type(of).__name__}-{getattr(of, 'kernel', '')}"
 
 
-@pytest.fixture(params=MODELS, ids=name)
+@pytest.fixture(scope="module", params=MODELS, ids=name)
 def model(request, table):
-    from sklearn.base import clone
-
     return clone(request.param).fit(table)
 
 
@@ -71,7 +70,7 @@ def test_fits_learn_around_missing_cells(table):
     holed = table.copy()
     holed[::7, 1] = np.nan
     for of in MODELS:
-        fitted = of.fit(holed)
+        fitted = clone(of).fit(holed)
         assert np.isfinite(fitted.embedding_).all(), name(of)
         assert np.abs(fitted.transform(holed) - fitted.embedding_).max() < RECALL, name(of)
 

@@ -28,7 +28,7 @@ def fitted(table, wave):
         "ppca": lg.PPCA(n_components=2).fit(table),
         "gp": lg.GPRegressor(mean="linear", max_iter=10).fit(x, y),
         "sparse": lg.SparseGPRegressor(8, max_iter=10, random_state=0).fit(x, y, X_std=0.1),
-        "spgpdr": lg.SPGPDRRegressor(1, n_inducing=8, max_iter=10, random_state=0).fit(table, table[:, 0]),
+        "spgpdr": lg.SPGPDRRegressor(1, n_inducing=8, max_iter=10, random_state=0).fit(table, table[:, 0], X_std=0.1),
         "vdmgp": lg.VDMGPRegressor(2, n_inducing=8, max_iter=10, random_state=0).fit(table, table[:, :2]),
         "count": lg.GPCountRegressor(max_iter=10).fit(x, counts),
         "sparse count": lg.GPCountRegressor(n_inducing=8, max_iter=10, random_state=0).fit(x, counts),
@@ -157,17 +157,47 @@ def test_the_command_line_learns_and_says_the_same_bits(table, tmp_path):
     assert np.array_equal(np.array(said["mean"]), ours.transform(new).to_numpy())
 
 
-def test_the_command_line_predicts_the_same_bits(wave, tmp_path):
+LEARNT = [
+    ("", lg.GPRegressor()),
+    ("--mean linear --kernel matern32+linear", lg.GPRegressor("matern32 + linear", mean="linear")),
+    ("--model sparse --inducing 8 --input-std x=x_std,z=z_std", lg.SparseGPRegressor(8)),
+    ("--model spgp-dr --latent-dim 1 --inducing 8", lg.SPGPDRRegressor(1, n_inducing=8)),
+    ("--model vdmgp --latent-dim 2 --inducing 8", lg.VDMGPRegressor(2, n_inducing=8)),
+    ("--likelihood poisson", lg.GPCountRegressor()),
+    ("--likelihood poisson --model sparse --inducing 8", lg.GPCountRegressor(n_inducing=8)),
+    ("--likelihood categorical", lg.GPClassifier()),
+]
+
+
+@pytest.mark.parametrize("options, model", LEARNT, ids=lambda of: of if isinstance(of, str) else "")
+def test_the_command_line_predicts_the_same_bits(options, model, wave, tmp_path):
     x, y = wave
-    frame = pd.DataFrame({"x": x[:, 0], "y": y})
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    run("regress", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "m.lgp", "--max-iter", 10, "--quiet")
-    ours = lg.GPRegressor(max_iter=10, random_state=0).fit(frame[["x"]], frame["y"])
+    inputs = pd.DataFrame({"x": x[:, 0], "z": np.cos(x[:, 0])})
+    target = y
+    if isinstance(model, lg.GPCountRegressor):
+        target = np.round(np.exp(1 + y))
+    elif isinstance(model, lg.GPClassifier):
+        target = np.where(y > 0.5, "high", np.where(y < -0.5, "low", "middle"))
+    target, given = pd.Series(target, name="y"), {}
+    errors = pd.DataFrame({"x_std": np.full(len(x), 0.1), "z_std": np.linspace(0, 0.2, len(x))})
+    if "--input-std" in options:
+        given["X_std"] = errors.to_numpy()
+    else:
+        errors = errors[[]]
+    pd.concat([inputs, errors, target], axis=1).to_csv(tmp_path / "t.csv", index=False)
+    run("regress", tmp_path / "t.csv", "--target", "y", *options.split(), "--max-iter", 8, "--seed", 3,
+        "--out", tmp_path / "m.lgp", "--quiet")  # fmt: skip
+    ours = clone(model).set_params(max_iter=8, random_state=3).fit(inputs, target, **given)
     theirs = lg.load(tmp_path / "m.lgp")
-    assert ours.log_evidence_ == theirs.log_evidence_
+    assert type(theirs) is type(ours) and ours.log_evidence_ == theirs.log_evidence_
     ours.save(tmp_path / "ours.lgp")
     said = json.loads(run("predict", tmp_path / "ours.lgp", tmp_path / "t.csv", "--json"))
-    mean, std = ours.predict(frame[["x"]], return_std=True)
+    if isinstance(model, lg.GPClassifier):
+        assert said["classes"] == ours.classes_.tolist()
+        assert np.array_equal(np.array(said["probabilities"]), ours.predict_proba(inputs))
+        assert np.array_equal(theirs.predict_proba(inputs), ours.predict_proba(inputs))
+        return
+    mean, std = ours.predict(inputs, return_std=True, **given)
     assert np.array_equal(np.array(said["mean"])[:, 0], mean)
     assert np.array_equal(np.sqrt(np.array(said["variance"])[:, 0]), std)
-    assert np.array_equal(theirs.predict(frame[["x"]]), mean)
+    assert np.array_equal(theirs.predict(inputs, **given), mean)

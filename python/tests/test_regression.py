@@ -41,7 +41,8 @@ def test_errors_of_inputs_are_learnt_with(wave):
     x, y = wave
     counts = np.round(np.exp(1 + y))
     for model in (lg.GPRegressor(random_state=0), lg.SparseGPRegressor(20, random_state=0),
-                  lg.VDMGPRegressor(1, random_state=0), lg.GPCountRegressor(n_inducing=10, random_state=0)):  # fmt: skip
+                  lg.SPGPDRRegressor(1, random_state=0), lg.VDMGPRegressor(1, random_state=0),
+                  lg.GPCountRegressor(n_inducing=10, random_state=0)):  # fmt: skip
         of = counts if isinstance(model, lg.GPCountRegressor) else y
         naive = model.fit(x, of).predict(x)
         certain = model.fit(x, of, X_std=0.0).predict(x)
@@ -50,8 +51,6 @@ def test_errors_of_inputs_are_learnt_with(wave):
         assert np.isfinite(told).all() and np.abs(told - naive).max() > 0.02, model
     labels = y > 0
     assert lg.GPClassifier(random_state=0).fit(x, labels, X_std=0.2).score(x, labels) > 0.85
-    with pytest.raises(ValueError, match="VDMGPRegressor"):
-        lg.SPGPDRRegressor(1).fit(x, y, X_std=0.1)
 
 
 def test_missing_inputs_are_learnt_around(wave):
@@ -129,6 +128,8 @@ def test_bad_input_is_named(wave):
         lg.GPRegressor(kernel="rbff").fit(x, y)
     with pytest.raises(ValueError, match="mean"):
         lg.GPRegressor(mean="cubic").fit(x, y)
+    with pytest.raises(ValueError, match="expected mean='zero'"):
+        lg.GPRegressor(mean="linear").fit(x, y, X_std=0.1)
     with pytest.raises(ValueError, match="1 class"):
         lg.GPClassifier().fit(x, np.zeros(len(x)))
 

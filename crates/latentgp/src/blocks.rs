@@ -17,8 +17,8 @@ pub(crate) fn part_rows(n: usize) -> usize {
     n.div_ceil(PARTS).max(PART_ROWS)
 }
 
-/// Below so many operations, some hundred microseconds, waking other threads costs more than they save.
-const WORTH: usize = 1 << 20;
+/// Below so many operations, some ten microseconds, waking other threads costs more than they save.
+const WORTH: usize = 1 << 17;
 
 /// Calls `work` for every part of the rows of `out`, which are N of each matrix, with the part's own rows; returns what it
 /// returns, in order. `cost` is the number of operations a row, roughly.
@@ -57,13 +57,11 @@ pub(crate) fn mul_tn(a: &Mat, b: &Mat) -> Mat {
     if n <= 8 * PART_ROWS {
         return linalg::mul_tn(a, b);
     }
-    let part = |i: usize| {
-        let (from, to) = (i * rows, (i * rows + rows).min(n));
-        linalg::mul_tn(&a.slice_rows(from, to), &b.slice_rows(from, to))
-    };
+    let part = |i: usize| linalg::mul_tn_rows(a, b, i * rows..(i * rows + rows).min(n));
     let parts: Vec<Mat> = (0..n.div_ceil(rows)).into_par_iter().map(part).collect();
-    let mut sum = Mat::zeros(a.cols(), b.cols());
-    parts.iter().for_each(|p| sum.add_scaled(1.0, p));
+    let mut parts = parts.into_iter();
+    let mut sum = parts.next().unwrap_or_default();
+    parts.for_each(|part| sum.add_scaled(1.0, &part));
     sum
 }
 
@@ -75,9 +73,7 @@ pub(crate) fn mul_nt(scale: f64, a: &Mat, b: &Mat) -> Mat {
         return out;
     }
     out.as_mut_slice().par_chunks_mut(rows * b.rows()).enumerate().for_each(|(i, out)| {
-        let mut part = linalg::mul_nt(&a.slice_rows(i * rows, (i * rows + rows).min(n)), b);
-        part.scale(scale);
-        out.copy_from_slice(part.as_slice());
+        linalg::mul_nt_rows(scale, a, i * rows..(i * rows + rows).min(n), b, out);
     });
     out
 }

@@ -20,6 +20,13 @@ fn blocks(n: usize) -> Vec<(usize, usize)> {
 
 /// K = k(x, x), N×N, both triangles.
 pub(crate) fn gram(kernel: &dyn Kernel, x: &Mat) -> Mat {
+    let mut out = gram_lower(kernel, x);
+    linalg::mirror_lower(&mut out);
+    out
+}
+
+/// The lower triangle of k(x, x); there are numbers of no meaning above it.
+pub(crate) fn gram_lower(kernel: &dyn Kernel, x: &Mat) -> Mat {
     let n = x.rows();
     let mut out = Mat::zeros(n, n);
     if n == 0 {
@@ -37,11 +44,10 @@ pub(crate) fn gram(kernel: &dyn Kernel, x: &Mat) -> Mat {
     let mut diag = vec![0.0; n];
     kernel.diag(x, &mut diag);
     (0..n).for_each(|i| out[(i, i)] = diag[i]);
-    linalg::mirror_lower(&mut out);
     out
 }
 
-/// Adds the gradient of Σ bar ∘ k(x, x), for a symmetric `bar`.
+/// Adds the gradient of Σ bar ∘ k(x, x), for a symmetric `bar`, whose lower triangle is read.
 pub(crate) fn gram_adjoint(
     kernel: &dyn Kernel,
     x: &Mat,

@@ -51,6 +51,7 @@ pub mod numpy;
 pub mod optim;
 pub mod param;
 pub mod posterior;
+mod scratch;
 pub mod special;
 pub mod vmath;
 

@@ -10,7 +10,7 @@ use latentgp::kernel::Kernel;
 use latentgp::likelihood::{Link, Observations};
 use latentgp::model::{
     Fitted, Laplace, OnProgress, Regression, RegressionOptions, Regressor, Restarts, SparseOptions,
-    SparseRegression, SpgpDrTraining, Supervised, Svgp, VARIANCE_PRIOR, VdmgpTraining,
+    SparseRegression, SpgpDrTraining, Svgp, VARIANCE_PRIOR, VdmgpTraining,
 };
 use latentgp::{Mat, Result};
 use std::time::Instant;
@@ -75,31 +75,28 @@ impl Job for RegressionJob {
     type Trained = TrainedRegression;
 
     fn fit(&self, watch: &OnProgress<'_>) -> Result<TrainedRegression> {
-        let (how, kernel) = (self.restarts(), &*self.kernel);
+        let (how, kernel, std) = (self.restarts(), &*self.kernel, self.std.as_ref());
         self.trained(match &self.start {
             Start::Gp(m) => wrap(how.fit(m, watch)?, Regressor::Gp),
             Start::Sparse(m) => wrap(m.fit(&how, watch)?, Regressor::Sparse),
-            Start::SpgpDr(t) => wrap(t.fit(&self.x, &self.y, kernel, watch)?, Regressor::SpgpDr),
-            Start::Vdmgp(t) => {
-                let std = self.std.as_ref();
-                wrap(t.fit_uncertain(&self.x, std, &self.y, kernel, watch)?, Regressor::Vdmgp)
+            Start::SpgpDr(t) => {
+                wrap(t.fit_uncertain(&self.x, std, &self.y, kernel, watch)?, Regressor::SpgpDr)
             }
+            Start::Vdmgp(t) => wrap(t.fit_uncertain(&self.x, std, &self.y, kernel, watch)?, Regressor::Vdmgp),
             Start::Laplace(m, s) => wrap(how.fit(m, watch)?, |m| Regressor::Laplace(m, s.clone())),
             Start::Svgp(m, s) => wrap(how.fit(m, watch)?, |m| Regressor::Svgp(m, s.clone())),
         })
     }
 
     fn at(&self, seen: &Seen) -> Result<TrainedRegression> {
-        let (restart, kernel) = (seen.progress.restart, &*self.kernel);
+        let (restart, kernel, std) = (seen.progress.restart, &*self.kernel, self.std.as_ref());
         let mut model = match &self.start {
             Start::Gp(m) => Regressor::Gp(Box::new(m.clone())),
             Start::Sparse(m) => Regressor::Sparse(Box::new(m.clone())),
             Start::SpgpDr(t) => {
-                let data = Supervised::new(&self.x, &self.y, t.scale_inputs, t.scale_outputs)?;
-                Regressor::SpgpDr(Box::new(t.start(&data, kernel, restart)?))
+                Regressor::SpgpDr(Box::new(t.start_uncertain(&self.x, std, &self.y, kernel, restart)?))
             }
             Start::Vdmgp(t) => {
-                let std = self.std.as_ref();
                 Regressor::Vdmgp(Box::new(t.start_uncertain(&self.x, std, &self.y, kernel, restart)?))
             }
             Start::Laplace(m, s) => Regressor::Laplace(Box::new(m.clone()), s.clone()),

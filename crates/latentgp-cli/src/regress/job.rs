@@ -60,7 +60,7 @@ impl Job {
             (args.weight_prior.is_some(), model == Vdmgp, "--weight-prior"),
             (args.fitc, model == Sparse && gaussian, "--fitc"),
             (args.loo, model == Gp && gaussian, "--loo"),
-            (!args.input_std.is_empty(), model == Sparse && gaussian && !args.fitc, "--input-std"),
+            (!args.input_std.is_empty(), model != Gp && gaussian, "--input-std"),
             (
                 args.expectation.is_some(),
                 model == Vdmgp || (model == Sparse && gaussian && !args.fitc),

@@ -84,7 +84,7 @@ fn regressor(job: &Job, rows: &Rows, watch: &OnProgress<'_>) -> Outcome<Fitted<R
     if job.likelihood != Noise::Gaussian {
         return other_noise(job, rows, kernel, &how, watch);
     }
-    let (x, y) = (&rows.x, &rows.y);
+    let (x, y, std) = (&rows.x, &rows.y, rows.std.as_ref());
     Ok(match job.model {
         ModelName::Gp => {
             let options = RegressionOptions {
@@ -96,10 +96,7 @@ fn regressor(job: &Job, rows: &Rows, watch: &OnProgress<'_>) -> Outcome<Fitted<R
             let start = Regression::with(x.clone(), y.clone(), kernel, &options)?;
             wrap(how.fit(&start, watch)?, Regressor::Gp)
         }
-        ModelName::Sparse if job.fitc => {
-            wrap(projected_fitc(job).fit(x, y, &*kernel, watch)?, Regressor::SpgpDr)
-        }
-        ModelName::Sparse => {
+        ModelName::Sparse if !job.fitc => {
             let options = SparseOptions {
                 inducing: job.inducing,
                 scale: job.scale,
@@ -111,7 +108,9 @@ fn regressor(job: &Job, rows: &Rows, watch: &OnProgress<'_>) -> Outcome<Fitted<R
             let start = SparseRegression::new(x.clone(), rows.std.clone(), y.clone(), kernel, &options)?;
             wrap(start.fit(&how, watch)?, Regressor::Sparse)
         }
-        ModelName::SpgpDr => wrap(projected_fitc(job).fit(x, y, &*kernel, watch)?, Regressor::SpgpDr),
+        ModelName::Sparse | ModelName::SpgpDr => {
+            wrap(projected_fitc(job).fit_uncertain(x, std, y, &*kernel, watch)?, Regressor::SpgpDr)
+        }
         ModelName::Vdmgp => {
             let training = VdmgpTraining {
                 latent_dim: job.latent_dim,
@@ -124,7 +123,7 @@ fn regressor(job: &Job, rows: &Rows, watch: &OnProgress<'_>) -> Outcome<Fitted<R
                 seed: job.seed,
                 ..VdmgpTraining::default()
             };
-            wrap(training.fit(x, y, &*kernel, watch)?, Regressor::Vdmgp)
+            wrap(training.fit_uncertain(x, std, y, &*kernel, watch)?, Regressor::Vdmgp)
         }
     })
 }

@@ -156,6 +156,11 @@ fn errors_of_inputs_are_part_of_the_model() {
     let variance =
         |data: &str| folder.json(&format!("predict m.lgp {data} --json"))["variance"][0][0].as_f64();
     assert!(variance("wide.csv") > variance("certain.csv"));
+    for model in ["spgp-dr", "vdmgp", "sparse --fitc"] {
+        let line = format!("regress train.csv --target y --columns a,b --model {model} --max-iter 10 --json");
+        let (plain, known) = (folder.json(&line), folder.json(&format!("{line} --input-std a=a_err")));
+        assert_ne!(plain["log_evidence"], known["log_evidence"], "{model}");
+    }
     for (options, part) in [
         ("--input-std a_err", "one column for each of the 2 inputs"),
         ("--input-std c=a_err", "INPUT one of a, b"),

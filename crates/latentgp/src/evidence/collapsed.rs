@@ -109,8 +109,8 @@ impl Collapsed {
                 kzz[(i, j)] = 0.5 * (d * (eye - self.tilt * inverse) - self.tilt * vv - beta * d * a);
             }
         }
-        let vav = self.v.dot(&linalg::mul(of.a, &self.v));
-        let vbv = self.tilt * self.v.dot(&self.v) + beta * vav;
+        let vav = vv.dot(of.a);
+        let vbv = self.tilt * vv.trace() + beta * vav;
         CollapsedBar {
             psi0: -0.5 * beta * d,
             psi2: of.kzz.unwhiten(&psi2),

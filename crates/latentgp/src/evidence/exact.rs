@@ -58,12 +58,26 @@ pub fn exact_root(root: &Mat, outputs: usize, kxx: &Mat, noise: f64) -> Result<E
     if kxx.rows() != root.rows() || kxx.cols() != root.rows() {
         return Err(Error::shape("Kxx", format!("{0} × {0}", root.rows()), kxx.shape()));
     }
-    let mut c = kxx.clone();
-    (0..c.rows()).for_each(|i| c[(i, i)] += noise);
-    if !c.is_finite() {
+    if !kxx.is_finite() {
         return Err(Error::not_finite("Kxx + σ²I"));
     }
-    let l = Cholesky::with_jitter(&c, "Kxx + σ²I")?;
+    exact_in_place(root, outputs, kxx.clone(), || kxx.clone(), noise)
+}
+
+/// The same of a finite Kxx, whose lower triangle is read, that is overwritten; `again` makes it anew where C needs
+/// jitter.
+pub(crate) fn exact_in_place(
+    root: &Mat,
+    outputs: usize,
+    kxx: Mat,
+    again: impl Fn() -> Mat,
+    noise: f64,
+) -> Result<Exact> {
+    let noisy = |mut c: Mat| {
+        (0..c.rows()).for_each(|i| c[(i, i)] += noise);
+        c
+    };
+    let l = Cholesky::in_place(noisy(kxx), || noisy(again()), "Kxx + σ²I")?;
     let mut alpha = root.clone();
     l.solve_l(&mut alpha);
     let fit = alpha.dot(&alpha);
@@ -79,6 +93,13 @@ pub fn exact_root(root: &Mat, outputs: usize, kxx: &Mat, noise: f64) -> Result<E
 impl Exact {
     /// The adjoints.
     pub fn bar(&self) -> ExactBar {
+        let mut bar = self.bar_lower();
+        linalg::mirror_lower(&mut bar.kxx);
+        bar
+    }
+
+    /// The adjoints, with the lower triangle of K̄xx alone.
+    pub(crate) fn bar_lower(&self) -> ExactBar {
         let mut kxx = self.l.inverse_lower();
         let n = kxx.rows();
         blocks::each_part(n, n * (self.alpha.cols() + 1), [&mut kxx], |rows, [kxx]| {
@@ -91,7 +112,6 @@ impl Exact {
                 }
             }
         });
-        linalg::mirror_lower(&mut kxx);
         ExactBar { noise: kxx.trace(), kxx }
     }
 

@@ -5,5 +5,6 @@ mod exact;
 mod fitc;
 
 pub use collapsed::{Collapse, Collapsed, CollapsedBar, collapsed};
+pub(crate) use exact::exact_in_place;
 pub use exact::{Exact, ExactBar, exact, exact_root};
 pub use fitc::{Fitc, FitcBar, fitc};

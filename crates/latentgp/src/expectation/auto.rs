@@ -1,6 +1,8 @@
 //! The default choice, and the rule to judge it by.
 
-use super::{Analytic, Cost, Expectation, GaussHermite, Gaussians, Psi, PsiGrad, QuasiMonteCarlo, Unscented};
+use super::{
+    Analytic, Back, Cost, Expectation, GaussHermite, Gaussians, Psi, PsiGrad, QuasiMonteCarlo, Unscented,
+};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
@@ -26,6 +28,14 @@ impl Expectation for Auto {
     }
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
         Auto::choice(kernel).psi_whitened(kernel, q, z, l)
+    }
+    fn psi_and_back<'a>(
+        &'a self,
+        kernel: &'a dyn Kernel,
+        q: &'a Gaussians,
+        z: &'a Mat,
+    ) -> Result<(Psi, Back<'a>)> {
+        Auto::choice(kernel).psi_and_back(kernel, q, z)
     }
     fn psi_adjoint(
         &self,

@@ -29,6 +29,7 @@ mod parse;
 mod quasi_monte_carlo;
 pub mod rule;
 mod sobol;
+mod star;
 mod unscented;
 
 pub use analytic::Analytic;
@@ -125,6 +126,9 @@ pub struct PsiGrad<'a> {
     pub var: &'a mut Mat,
 }
 
+/// Adds the gradient at the place where Ψ was computed; see [`Expectation::psi_adjoint`].
+pub type Back<'a> = Box<dyn FnOnce(&Psi, PsiGrad<'_>) -> Result<()> + 'a>;
+
 /// What an expectation will take, known before it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
@@ -160,6 +164,17 @@ pub trait Expectation: CloneExpectation + Send + Sync {
         bar: &Psi,
         grad: PsiGrad<'_>,
     ) -> Result<()>;
+
+    /// Ψ and the way back from it, for a gradient that is sure to be wanted: what the way there computed may be kept.
+    fn psi_and_back<'a>(
+        &'a self,
+        kernel: &'a dyn Kernel,
+        q: &'a Gaussians,
+        z: &'a Mat,
+    ) -> Result<(Psi, Back<'a>)> {
+        let psi = self.psi(kernel, q, z)?;
+        Ok((psi, Box::new(move |bar, grad| self.psi_adjoint(kernel, q, z, bar, grad))))
+    }
 
     /// The expectation as an expression, as [`parse`] reads it.
     fn expression(&self) -> String;

@@ -1,11 +1,10 @@
 //! Tiles of nodes: some points times some nodes, where the kernel is evaluated as one block.
 //!
-//! Place s·R + i of a tile is node s at point i of its R points. Where every node moves one coordinate and the kernel knows
-//! [`Star`]s, the points are never written down; otherwise they are, x = μ + √S ∘ ξ.
+//! Place s·R + i of a tile is node s at point i of its R points, x = μ + √S ∘ ξ.
 
 use super::Gaussians;
 use super::rule::{Draws, Rule};
-use crate::kernel::{Arm, CrossBlocks, Kernel, KernelGrad, Star, StarBlocks, StarGrad, StarKernel};
+use crate::kernel::{CrossBlocks, Kernel, KernelGrad};
 use crate::mat::Mat;
 use std::ops::Range;
 
@@ -13,9 +12,7 @@ use std::ops::Range;
 pub(super) const TILE: usize = 256;
 
 /// Where the nodes are.
-enum Layout<'a> {
-    /// One coordinate moves.
-    Star { kernel: &'a dyn StarKernel, arms: Vec<Arm> },
+enum Layout {
     /// The same for all points.
     Shared(Mat),
     /// Each point has its own.
@@ -30,7 +27,7 @@ pub(super) struct Nodes<'a, R: Rule> {
     pub z: &'a Mat,
     /// √S.
     std: Mat,
-    layout: Layout<'a>,
+    layout: Layout,
     count: usize,
     /// Whether k(x, x) is the same everywhere.
     constant: bool,
@@ -38,14 +35,13 @@ pub(super) struct Nodes<'a, R: Rule> {
     somewhere: Mat,
 }
 
-/// Some points and some nodes; x and ξ of each place, or the kernel at stars.
+/// Some points and some nodes; x and ξ of each place.
 pub(super) struct Tile<'a> {
     pub points: Range<usize>,
     pub nodes: Range<usize>,
     x: Mat,
     xi: Mat,
     x_bar: Mat,
-    star: Option<Box<dyn StarBlocks + 'a>>,
     blocks: Option<Box<dyn CrossBlocks + 'a>>,
 }
 
@@ -61,13 +57,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
     pub fn new(rule: &'a R, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat, count: usize) -> Self {
         let layout = match rule.draws(q.dim(), 0) {
             Some(_) => Layout::Own,
-            None => {
-                let nodes = rule.nodes(q.dim());
-                match (kernel.star(), Star::arms(&nodes)) {
-                    (Some(kernel), Some(arms)) => Layout::Star { kernel, arms },
-                    _ => Layout::Shared(nodes),
-                }
-            }
+            None => Layout::Shared(rule.nodes(q.dim())),
         };
         Nodes {
             rule,
@@ -75,7 +65,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
             q,
             z,
             std: q.var.map(f64::sqrt),
-            constant: matches!(layout, Layout::Star { .. }) || kernel.constant_diag(),
+            constant: kernel.constant_diag(),
             layout,
             count,
             somewhere: Mat::zeros(1, q.dim()),
@@ -85,24 +75,11 @@ impl<'a, R: Rule> Nodes<'a, R> {
     /// Calls `visit` for every tile of some points; the last one is returned, for [`finish`](Self::finish).
     pub fn each_tile(&self, points: Range<usize>, mut visit: impl FnMut(&mut Tile<'a>)) -> Tile<'a> {
         let dim = self.q.dim();
-        // A star is whole in a tile; of other nodes as many go together as the rows leave room for.
-        let together = match self.layout {
-            Layout::Star { .. } => (TILE / self.count.max(1)).max(1),
-            _ => TILE / 2,
-        };
-        let (star, blocks) = match self.layout {
-            Layout::Star { kernel, .. } => (Some(kernel.at(self.z)), None),
-            _ => (None, self.kernel.blocks(self.z)),
-        };
+        let together = TILE / 2;
         let (x, xi, x_bar) = Default::default();
-        let mut tile = Tile { points: 0..0, nodes: 0..0, x, xi, x_bar, star, blocks };
+        let mut tile = Tile { points: 0..0, nodes: 0..0, x, xi, x_bar, blocks: self.kernel.blocks(self.z) };
         for start in points.clone().step_by(together) {
             tile.points = start..(start + together).min(points.end);
-            if let Layout::Star { .. } = self.layout {
-                tile.nodes = 0..self.count;
-                visit(&mut tile);
-                continue;
-            }
             let rows = tile.points.len();
             let batch = (TILE / 2 / rows).max(1);
             let mut streams: Vec<Draws<'_>> =
@@ -135,18 +112,12 @@ impl<'a, R: Rule> Nodes<'a, R> {
         }
     }
 
-    fn star<'t>(&'t self, points: &Range<usize>) -> Star<'t> {
-        let arms = if let Layout::Star { arms, .. } = &self.layout { &arms[..] } else { &[] };
-        Star { mean: &self.q.mean, std: &self.std, points: points.clone(), arms }
-    }
-
     /// K of a tile.
     pub fn cross(&self, tile: &mut Tile<'_>, k: &mut Mat) {
         k.resize(tile.nodes.len() * tile.points.len(), self.z.rows());
-        match (&mut tile.star, &mut tile.blocks) {
-            (Some(blocks), _) => blocks.cross(&self.star(&tile.points), k),
-            (_, Some(blocks)) => blocks.cross(&tile.x, k),
-            _ => self.kernel.cross(&tile.x, self.z, k),
+        match &mut tile.blocks {
+            Some(blocks) => blocks.cross(&tile.x, k),
+            None => self.kernel.cross(&tile.x, self.z, k),
         }
     }
 
@@ -166,10 +137,6 @@ impl<'a, R: Rule> Nodes<'a, R> {
     /// Adds the gradient of Σ K̄ ∘ K for the K of the last [`cross`](Self::cross); some of it at
     /// [`finish`](Self::finish).
     pub fn pull(&self, tile: &mut Tile<'_>, k_bar: &Mat, bars: &mut Bars<'_>) {
-        if let Some(blocks) = &mut tile.star {
-            let grad = StarGrad { theta: bars.theta, z: bars.z, mean: bars.mean, var: bars.var };
-            return blocks.cross_adjoint(&self.star(&tile.points), k_bar, grad);
-        }
         let mut x_bar = std::mem::take(&mut tile.x_bar);
         x_bar.resize(tile.x.rows(), tile.x.cols());
         x_bar.fill(0.0);

@@ -8,10 +8,12 @@
 //! ```
 //!
 //! Points and nodes go in [`tiles`](super::nodes) of some hundred rows; a tile's K is computed again on the way back,
-//! so that memory stays O(NM + M²) for any number of nodes.
+//! so that memory stays O(NM + M²) for any number of nodes. Nodes that move one coordinate each have a way of their own
+//! with kernels that are cheap there: [`star`](super::star).
 
 use super::nodes::{Bars, Nodes, TILE};
-use super::{Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
+use super::star::Stars;
+use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
 use crate::blocks::{self, part_rows};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -94,11 +96,15 @@ fn weigh(k: &mut Mat, rows: usize, weights: &[f64]) {
 }
 
 impl<'a, R: Rule> Plan<'a, R> {
-    fn new(rule: &'a R, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Result<Self> {
-        check_shapes(kernel, q, z)?;
-        rule.check(kernel, q.dim())?;
+    fn new(
+        rule: &'a R,
+        kernel: &'a dyn Kernel,
+        q: &'a Gaussians,
+        z: &'a Mat,
+        whiten: Option<&'a Cholesky>,
+    ) -> Self {
         let weights = rule.weights(q.dim());
-        Ok(Plan { nodes: Nodes::new(rule, kernel, q, z, weights.len()), weights, whiten: None })
+        Plan { nodes: Nodes::new(rule, kernel, q, z, weights.len()), weights, whiten }
     }
 
     /// Operations a point, roughly.
@@ -188,13 +194,47 @@ impl<'a, R: Rule> Plan<'a, R> {
     }
 }
 
+fn check_all(rule: &impl Rule, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<()> {
+    check_shapes(kernel, q, z)?;
+    rule.check(kernel, q.dim())
+}
+
+/// Ψ, by the cheaper way where it is open.
+fn psi(
+    rule: &impl Rule,
+    kernel: &dyn Kernel,
+    q: &Gaussians,
+    z: &Mat,
+    whiten: Option<&Cholesky>,
+) -> Result<Psi> {
+    check_all(rule, kernel, q, z)?;
+    Ok(match Stars::new(rule, kernel, q, z) {
+        Some(stars) => stars.psi(whiten),
+        None => Plan::new(rule, kernel, q, z, whiten).psi(),
+    })
+}
+
 impl<R: Rule> Expectation for R {
     fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi> {
-        Ok(Plan::new(self, kernel, q, z)?.psi())
+        psi(self, kernel, q, z, None)
     }
 
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
-        Ok(Plan { whiten: Some(l), ..Plan::new(self, kernel, q, z)? }.psi())
+        psi(self, kernel, q, z, Some(l))
+    }
+
+    fn psi_and_back<'a>(
+        &'a self,
+        kernel: &'a dyn Kernel,
+        q: &'a Gaussians,
+        z: &'a Mat,
+    ) -> Result<(Psi, Back<'a>)> {
+        check_all(self, kernel, q, z)?;
+        if let Some(stars) = Stars::new(self, kernel, q, z) {
+            return Ok(stars.psi_and_back());
+        }
+        let psi = Plan::new(self, kernel, q, z, None).psi();
+        Ok((psi, Box::new(move |bar, grad| self.psi_adjoint(kernel, q, z, bar, grad))))
     }
 
     fn psi_adjoint(
@@ -205,10 +245,15 @@ impl<R: Rule> Expectation for R {
         bar: &Psi,
         grad: PsiGrad<'_>,
     ) -> Result<()> {
-        let plan = Plan::new(self, kernel, q, z)?;
+        check_all(self, kernel, q, z)?;
         if q.n() == 0 || z.rows() == 0 || q.dim() == 0 {
             return Ok(());
         }
+        if let Some(stars) = Stars::new(self, kernel, q, z) {
+            stars.psi_adjoint(bar, grad);
+            return Ok(());
+        }
+        let plan = Plan::new(self, kernel, q, z, None);
         let mut doubled = bar.psi2.t();
         doubled.add_scaled(1.0, &bar.psi2);
         let parts =

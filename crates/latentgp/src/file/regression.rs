@@ -164,6 +164,7 @@ impl TrainedRegression {
             Regressor::SpgpDr(m) => {
                 put("x", &m.data.x);
                 put("y", &m.data.y);
+                m.x_var.iter().for_each(|r| drop(put("x.var", r)));
                 (h.scaling, h.input_scaling) = (Some(m.data.outputs.clone()), Some(m.data.inputs.clone()));
                 h.jitter = [m.jitter, 0.0];
             }
@@ -249,6 +250,18 @@ impl Header {
         Ok(Supervised { x, y, inputs: self.scaling(false)?, outputs: self.scaling(true)? })
     }
 
+    /// R, where inputs of a projection have errors.
+    fn input_variances(&self, file: &mut ModelFile) -> Result<Option<Mat>> {
+        if !file.tensors.contains_key("x.var") {
+            return Ok(None);
+        }
+        let r = file.take("x.var", self.n, self.q)?;
+        match r.as_slice().iter().all(|v| *v >= 0.0 && v.is_finite()) {
+            true => Ok(Some(r)),
+            false => Err(damaged("the variances of its inputs are outside their domain")),
+        }
+    }
+
     fn model(&self, file: &mut ModelFile, own: &Own) -> Result<Regressor> {
         let (n, q, d) = (self.n, self.q, self.d);
         let (x, y) = (file.take("x", n, q)?, file.take("y", n, d)?);
@@ -324,6 +337,7 @@ impl Header {
                 let data = self.supervised(x, y)?;
                 let mut model = SpgpDr::new(data, kernel, array("p")?, inducing()?, 1.0)?;
                 model.jitter = jitter.kzz;
+                model.x_var = self.input_variances(file)?;
                 Regressor::SpgpDr(Box::new(model))
             }
             ("vdmgp", true) => {
@@ -338,13 +352,7 @@ impl Header {
                 let data = self.supervised(x, y)?;
                 let mut model = Vdmgp::new(data, kernel, expectation()?, prior, weights, z, 1.0)?;
                 model.jitter = jitter;
-                if file.tensors.contains_key("x.var") {
-                    let r = file.take("x.var", n, q)?;
-                    if r.as_slice().iter().any(|v| !(*v >= 0.0 && v.is_finite())) {
-                        return Err(damaged("the variances of its inputs are outside their domain"));
-                    }
-                    model.x_var = Some(r);
-                }
+                model.x_var = self.input_variances(file)?;
                 Regressor::Vdmgp(Box::new(model))
             }
             ("gp", false) => {
@@ -514,7 +522,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("m.lgp");
         let new = Mat::from_rows(&[[0.3, -0.2], [1.4, 0.9]]);
-        for before in all() {
+        let errors = all().into_iter().filter_map(|mut t| {
+            match &mut t.model {
+                Regressor::SpgpDr(m) => m.x_var = Some(Mat::filled(9, 2, 0.2)),
+                Regressor::Vdmgp(m) => m.x_var = Some(Mat::filled(9, 2, 0.2)),
+                _ => return None,
+            }
+            Some(t)
+        });
+        for before in all().into_iter().chain(errors) {
             save(&path, &before).unwrap();
             let after: TrainedRegression = load(&path).unwrap();
             let name = format!("{} {}", before.model.name(), before.model.likelihood());

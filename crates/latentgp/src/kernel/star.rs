@@ -1,11 +1,15 @@
 //! Points that differ from a centre in one coordinate, as sigma points do.
 //!
 //! A stationary kernel has their distances from that of the centre with one term exchanged, so that a pair costs the same in
-//! any number of dimensions.
+//! any number of dimensions. Centres lie in lanes: coordinate q of all of them is contiguous, and so is what the kernel says
+//! of one arm and one z, so that nothing is summed or padded across a vector register.
 
 use super::Kernel;
 use crate::mat::Mat;
 use std::ops::Range;
+
+/// The centres of a [`Star`] come in multiples of this.
+pub const LANES: usize = 8;
 
 /// ξ along one axis; the centre itself is an arm with ξ = 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,31 +18,55 @@ pub struct Arm {
     pub axis: usize,
     /// By how many standard deviations.
     pub xi: f64,
+    /// w, what the kernel there counts.
+    pub weight: f64,
 }
 
-/// The points μ_n + ξ_s √S_nq e_q of some rows n and all arms s = (q, ξ_s), arm after arm.
-#[derive(Clone, Debug)]
+/// Arms in the order of their axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arms {
+    arms: Vec<Arm>,
+    /// Those along q are `starts[q]..starts[q + 1]`.
+    starts: Vec<usize>,
+}
+
+impl Arms {
+    /// The arms of nodes that have at most one coordinate each, some at a time; `None` where one has more, or none has any.
+    pub(crate) fn of(nodes: &Mat, weights: &[f64], together: usize) -> Option<Vec<Self>> {
+        let arm = |s: usize| {
+            let mut moved = nodes.row(s).iter().enumerate().filter(|(_, xi)| **xi != 0.0);
+            let (axis, xi) = moved.next().map_or((0, 0.0), |(q, xi)| (q, *xi));
+            moved.next().is_none().then_some(Arm { axis, xi, weight: weights[s] })
+        };
+        let mut arms: Vec<Arm> = (0..nodes.rows()).map(arm).collect::<Option<_>>()?;
+        arms.sort_by_key(|arm| arm.axis);
+        let some = |arms: &[Arm]| Arms {
+            arms: arms.to_vec(),
+            starts: (0..=nodes.cols()).map(|q| arms.partition_point(|arm| arm.axis < q)).collect(),
+        };
+        arms.iter().any(|arm| arm.xi != 0.0).then(|| arms.chunks(together).map(some).collect())
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Arm] {
+        &self.arms
+    }
+
+    /// The places of those along axis q.
+    pub fn along(&self, q: usize) -> Range<usize> {
+        self.starts[q]..self.starts[q + 1]
+    }
+}
+
+/// The points μ_i + ξ_s √S_iq e_q of B centres i and all arms s = (q, ξ_s); place s·B + i is arm s of centre i.
+#[derive(Clone, Copy, Debug)]
 pub struct Star<'a> {
-    /// μ of all rows, N×Q.
+    /// μ, Q×B; B is a multiple of [`LANES`].
     pub mean: &'a Mat,
-    /// √S of all rows, N×Q.
+    /// √S, Q×B.
     pub std: &'a Mat,
-    /// The rows meant.
-    pub points: Range<usize>,
     /// The arms.
-    pub arms: &'a [Arm],
-}
-
-/// Where the gradient of a star is added; `mean` and `var` have the rows meant only.
-pub struct StarGrad<'a> {
-    /// ∂F/∂θ, in the order of `params()`.
-    pub theta: &'a mut [f64],
-    /// ∂F/∂Z.
-    pub z: &'a mut Mat,
-    /// ∂F/∂μ.
-    pub mean: &'a mut [f64],
-    /// ∂F/∂S.
-    pub var: &'a mut [f64],
+    pub arms: &'a Arms,
 }
 
 /// A kernel that has blocks at stars for less than at as many other points, and the same k(x, x) everywhere.
@@ -47,24 +75,35 @@ pub trait StarKernel: Kernel {
     fn at<'a>(&'a self, z: &'a Mat) -> Box<dyn StarBlocks + 'a>;
 }
 
-/// Blocks between stars and the same Z.
-pub trait StarBlocks {
-    /// K = k(x, z) at the points of a star.
-    fn cross(&mut self, at: &Star<'_>, out: &mut Mat);
+/// Blocks between the same Z and stars, one after another, and the gradient of all of them.
+pub trait StarBlocks: Send {
+    /// K = k(z, x) at the places of a star, M×SB; `keep` says that [`pull`](Self::pull) will follow.
+    fn cross(&mut self, at: &Star<'_>, keep: bool, out: &mut Mat);
 
-    /// Adds the gradient of Σ bar ∘ k(x, z).
-    fn cross_adjoint(&mut self, at: &Star<'_>, bar: &Mat, grad: StarGrad<'_>);
+    /// Adds the gradient of Σ w_s bar ∘ K at the star that K was kept of: to ∂F/∂μ and ∂F/∂√S, Q×B each, and to what
+    /// [`finish`](Self::finish) hands out.
+    fn pull(&mut self, at: &Star<'_>, k: &Mat, bar: &Mat, mean: &mut Mat, std: &mut Mat);
+
+    /// Adds ∂F/∂θ, in the order of `params()`, and ∂F/∂Z of all stars so far.
+    fn finish(&mut self, theta: &mut [f64], z: &mut Mat);
 }
 
-impl Star<'_> {
-    /// The arms of nodes that have at most one coordinate each; `None` where one has more, or none has any.
-    pub(crate) fn arms(nodes: &Mat) -> Option<Vec<Arm>> {
-        let arm = |s: usize| {
-            let mut moved = nodes.row(s).iter().enumerate().filter(|(_, xi)| **xi != 0.0);
-            let (axis, xi) = moved.next().map_or((0, 0.0), |(q, xi)| (q, *xi));
-            moved.next().is_none().then_some(Arm { axis, xi })
-        };
-        let arms: Vec<Arm> = (0..nodes.rows()).map(arm).collect::<Option<_>>()?;
-        arms.iter().any(|a| a.xi != 0.0).then_some(arms)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arms_are_the_nodes_along_axes() {
+        let nodes = Mat::from_rows(&[[0.0, 2.0], [-1.0, 0.0], [0.0, 0.0], [0.0, -3.0]]);
+        let all = Arms::of(&nodes, &[0.1, 0.2, 0.3, 0.4], 3).unwrap();
+        let arm = |axis: usize, xi: f64, weight: f64| Arm { axis, xi, weight };
+        assert_eq!(all[0].all(), [arm(0, -1.0, 0.2), arm(0, 0.0, 0.3), arm(1, 2.0, 0.1)]);
+        assert_eq!(all[1].all(), [arm(1, -3.0, 0.4)]);
+        assert_eq!(
+            [all[0].along(0), all[0].along(1), all[1].along(0), all[1].along(1)],
+            [0..2, 2..3, 0..0, 0..1]
+        );
+        assert_eq!(Arms::of(&Mat::from_rows(&[[1.0, 1.0]]), &[1.0], 8), None);
+        assert_eq!(Arms::of(&Mat::zeros(1, 2), &[1.0], 8), None);
     }
 }

@@ -1,6 +1,6 @@
 //! k = Σ_i k_i.
 
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Star, StarBlocks, StarGrad, StarKernel, Structure};
+use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Star, StarBlocks, StarKernel, Structure};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized};
 
@@ -176,34 +176,35 @@ impl Kernel for Sum {
 
 impl StarKernel for Sum {
     fn at<'a>(&'a self, z: &'a Mat) -> Box<dyn StarBlocks + 'a> {
-        let parts = self.parts.iter().filter_map(|k| k.star()).map(|k| k.at(z)).collect();
-        Box::new(SumAtStars { parts, offsets: offsets(&self.parts), one: Mat::default() })
+        let stars = self.parts.iter().filter_map(|k| k.star());
+        let parts = stars.map(|k| (k.at(z), Mat::default())).collect();
+        Box::new(SumAtStars { parts, offsets: offsets(&self.parts) })
     }
 }
 
+/// The summands, each with its own K.
 struct SumAtStars<'a> {
-    parts: Vec<Box<dyn StarBlocks + 'a>>,
+    parts: Vec<(Box<dyn StarBlocks + 'a>, Mat)>,
     offsets: Vec<usize>,
-    one: Mat,
 }
 
 impl StarBlocks for SumAtStars<'_> {
-    fn cross(&mut self, at: &Star<'_>, out: &mut Mat) {
-        self.one.resize(out.rows(), out.cols());
-        for (i, k) in self.parts.iter_mut().enumerate() {
-            if i == 0 {
-                k.cross(at, out);
-            } else {
-                k.cross(at, &mut self.one);
-                out.add_scaled(1.0, &self.one);
-            }
+    fn cross(&mut self, at: &Star<'_>, keep: bool, out: &mut Mat) {
+        out.fill(0.0);
+        for (part, k) in &mut self.parts {
+            k.resize(out.rows(), out.cols());
+            part.cross(at, keep, k);
+            out.add_scaled(1.0, k);
         }
     }
 
-    fn cross_adjoint(&mut self, at: &Star<'_>, bar: &Mat, grad: StarGrad<'_>) {
-        for (i, k) in self.parts.iter_mut().enumerate() {
-            let theta = &mut grad.theta[self.offsets[i]..self.offsets[i + 1]];
-            k.cross_adjoint(at, bar, StarGrad { theta, z: grad.z, mean: grad.mean, var: grad.var });
+    fn pull(&mut self, at: &Star<'_>, _: &Mat, bar: &Mat, mean: &mut Mat, std: &mut Mat) {
+        self.parts.iter_mut().for_each(|(part, k)| part.pull(at, k, bar, mean, std));
+    }
+
+    fn finish(&mut self, theta: &mut [f64], z: &mut Mat) {
+        for (i, (part, _)) in self.parts.iter_mut().enumerate() {
+            part.finish(&mut theta[self.offsets[i]..self.offsets[i + 1]], z);
         }
     }
 }

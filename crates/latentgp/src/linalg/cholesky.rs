@@ -19,24 +19,29 @@ pub struct Cholesky {
 impl Cholesky {
     /// Factors a symmetric matrix, whose lower triangle is read; errs when it is not positive definite.
     pub fn new(a: &Mat, what: &str) -> Result<Self> {
-        Self::try_with(a, 0.0)
+        Self::try_with(a.clone(), 0.0)
             .ok_or_else(|| Error::NotPositiveDefinite { what: what.to_string(), jitter: 0.0 })
     }
 
     /// Factors A + jitter·I, with no jitter first, then 1e-10 of the mean diagonal and ten times as much
     /// each time, up to 1e-4 of it. [`jitter`](Self::jitter) tells what was added.
     pub fn with_jitter(a: &Mat, what: &str) -> Result<Self> {
+        Self::in_place(a.clone(), || a.clone(), what)
+    }
+
+    /// The same of a matrix that is overwritten, which `again` makes anew where jitter is needed.
+    pub(crate) fn in_place(a: Mat, again: impl Fn() -> Mat, what: &str) -> Result<Self> {
+        let diagonal = a.trace() / a.rows() as f64;
         if let Some(done) = Self::try_with(a, 0.0) {
             return Ok(done);
         }
-        let diagonal = a.trace() / a.rows() as f64;
         if !diagonal.is_finite() {
             return Err(Error::not_finite(what));
         }
         let ladder = (-10..=-4).map(|e| diagonal.abs().max(f64::MIN_POSITIVE) * 10f64.powi(e));
         let mut last = 0.0;
         for jitter in ladder {
-            if let Some(done) = Self::try_with(a, jitter) {
+            if let Some(done) = Self::try_with(again(), jitter) {
                 return Ok(done);
             }
             last = jitter;
@@ -44,9 +49,8 @@ impl Cholesky {
         Err(Error::NotPositiveDefinite { what: what.to_string(), jitter: last })
     }
 
-    fn try_with(a: &Mat, jitter: f64) -> Option<Self> {
-        let n = a.rows();
-        let mut l = a.clone();
+    fn try_with(mut l: Mat, jitter: f64) -> Option<Self> {
+        let n = l.rows();
         for i in 0..n {
             l[(i, i)] += jitter;
             l.row_mut(i)[i + 1..].fill(0.0);

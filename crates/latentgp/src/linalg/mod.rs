@@ -5,6 +5,7 @@
 
 mod blocked;
 mod cholesky;
+mod rows;
 
 pub use cholesky::Cholesky;
 
@@ -13,6 +14,7 @@ use crate::mat::Mat;
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par, Side};
+use std::ops::Range;
 
 /// Clears the upper halves of the vector registers, which the backend may leave dirty: scalar code that
 /// follows would run many times slower.
@@ -27,6 +29,11 @@ fn clear_registers() {
 
 fn view(a: &Mat) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(a.as_slice(), a.rows(), a.cols())
+}
+
+/// Some rows.
+fn view_rows(a: &Mat, rows: Range<usize>) -> MatRef<'_, f64> {
+    view(a).subrows(rows.start, rows.len())
 }
 
 fn view_mut(a: &mut Mat) -> MatMut<'_, f64> {
@@ -75,24 +82,48 @@ pub fn mul_nt(a: &Mat, b: &Mat) -> Mat {
     product(a, Op::N, b, Op::T)
 }
 
+/// aᵀ · b of some rows of both.
+pub(crate) fn mul_tn_rows(a: &Mat, b: &Mat, rows: Range<usize>) -> Mat {
+    let mut out = Mat::zeros(a.cols(), b.cols());
+    let (a, b) = (view_rows(a, rows.clone()), view_rows(b, rows));
+    matmul(view_mut(&mut out), Accum::Replace, a.transpose(), b, 1.0, Par::Seq);
+    clear_registers();
+    out
+}
+
+/// out ← alpha · a · bᵀ of some rows of a; `out` has those rows, one after another.
+pub(crate) fn mul_nt_rows(alpha: f64, a: &Mat, rows: Range<usize>, b: &Mat, out: &mut [f64]) {
+    let out = MatMut::from_row_major_slice_mut(out, rows.len(), b.rows());
+    matmul(out, Accum::Replace, view_rows(a, rows), view(b).transpose(), alpha, Par::Seq);
+    clear_registers();
+}
+
 /// The lower triangle of out += alpha · aᵀa; the upper one is left alone, see [`mirror_lower`].
 pub fn add_ata(alpha: f64, a: &Mat, out: &mut Mat) {
-    add_lower(alpha, a, a, out);
+    add_lower(alpha, view(a).transpose(), view(a), out);
 }
 
 /// The lower triangle of out += aᵀb, for a product that is symmetric; see [`mirror_lower`].
 pub fn add_atb_lower(a: &Mat, b: &Mat, out: &mut Mat) {
-    add_lower(1.0, a, b, out);
+    add_lower(1.0, view(a).transpose(), view(b), out);
 }
 
-fn add_lower(alpha: f64, a: &Mat, b: &Mat, out: &mut Mat) {
+/// The lower triangle of out += alpha · a bᵀ, for a product that is symmetric; see [`mirror_lower`].
+pub(crate) fn add_abt_lower(alpha: f64, a: &Mat, b: &Mat, out: &mut Mat) {
+    match rows::suits(a) {
+        true => rows::add_abt_lower(alpha, a, b, out),
+        false => add_lower(alpha, view(a), view(b).transpose(), out),
+    }
+}
+
+fn add_lower(alpha: f64, a: MatRef<'_, f64>, b: MatRef<'_, f64>, out: &mut Mat) {
     triangular::matmul(
         view_mut(out),
         BlockStructure::TriangularLower,
         Accum::Add,
-        view(a).transpose(),
+        a,
         BlockStructure::Rectangular,
-        view(b),
+        b,
         BlockStructure::Rectangular,
         alpha,
         Par::Seq,

@@ -6,12 +6,13 @@
 
 use super::Outputs;
 use crate::error::{Error, Result};
-use crate::evidence::{Exact, exact, exact_root};
+use crate::evidence::{Exact, exact, exact_in_place};
 use crate::gram;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
 use crate::posterior::Factors;
+use rayon::prelude::*;
 
 /// Kernel, inputs, noise and residuals.
 pub(crate) struct ExactProcess<'a> {
@@ -33,23 +34,31 @@ pub(crate) struct ExactGrad<'g> {
 }
 
 impl ExactProcess<'_> {
+    /// The lower triangle of Kxx.
     fn kxx(&self) -> Result<Mat> {
-        let kxx = gram::gram(self.kernel, self.x);
-        if kxx.is_finite() { Ok(kxx) } else { Err(Error::not_finite("the kernel matrix of the inputs")) }
+        let kxx = gram::gram_lower(self.kernel, self.x);
+        let finite = |row: &[f64]| row.iter().all(|v| v.is_finite());
+        match kxx.as_slice().par_chunks(kxx.cols().max(1)).all(finite) {
+            true => Ok(kxx),
+            false => Err(Error::not_finite("the kernel matrix of the inputs")),
+        }
     }
 
     /// The process of each group: its rows, its columns, its residuals, its evidence.
-    fn each_group(&self, kxx: &Mat, mut then: impl FnMut(&[usize], &[usize], &Mat, Exact)) -> Result<()> {
+    fn each_group(&self, kxx: Mat, mut then: impl FnMut(&[usize], &[usize], &Mat, Exact)) -> Result<()> {
+        if let [group] = &self.outputs.groups[..]
+            && group.rows == self.x.rows()
+        {
+            let again = || gram::gram_lower(self.kernel, self.x);
+            let found = exact_in_place(self.residuals, group.columns.len(), kxx, again, self.noise)?;
+            let columns: Vec<usize> = (0..self.residuals.cols()).collect();
+            then(&self.outputs.rows_of(0), &columns, self.residuals, found);
+            return Ok(());
+        }
         for (g, group) in self.outputs.groups.iter().enumerate() {
             let rows = self.outputs.rows_of(g);
-            if rows.len() == self.x.rows() && self.outputs.groups.len() == 1 {
-                let found = exact_root(self.residuals, group.columns.len(), kxx, self.noise)?;
-                let columns: Vec<usize> = (0..self.residuals.cols()).collect();
-                then(&rows, &columns, self.residuals, found);
-                continue;
-            }
             let own = self.residuals.select_rows(&rows).select_cols(&group.columns);
-            let part = Mat::from_fn(rows.len(), rows.len(), |i, j| kxx[(rows[i], rows[j])]);
+            let part = Mat::from_fn(rows.len(), rows.len(), |i, j| kxx[(rows[i.max(j)], rows[i.min(j)])]);
             let found = exact(&own, &part, self.noise)?;
             then(&rows, &group.columns, &own, found);
         }
@@ -61,14 +70,14 @@ impl ExactProcess<'_> {
         let kxx = self.kxx()?;
         let mut value = 0.0;
         let Some(mut grad) = grad else {
-            self.each_group(&kxx, |_, _, _, found| value += found.value)?;
+            self.each_group(kxx, |_, _, _, found| value += found.value)?;
             return Ok(value);
         };
         let n = self.x.rows();
         let mut kxx_bar: Option<Mat> = None;
-        self.each_group(&kxx, |rows, columns, _, found| {
+        self.each_group(kxx, |rows, columns, _, found| {
             value += found.value;
-            let bar = found.bar();
+            let bar = found.bar_lower();
             *grad.noise += bar.noise;
             if let Some(to) = grad.residuals.as_deref_mut() {
                 for (i, &row) in rows.iter().enumerate() {
@@ -81,7 +90,7 @@ impl ExactProcess<'_> {
             }
             let all = kxx_bar.get_or_insert_with(|| Mat::zeros(n, n));
             for (i, &a) in rows.iter().enumerate() {
-                rows.iter().enumerate().for_each(|(j, &b)| all[(a, b)] += bar.kxx[(i, j)]);
+                rows[..=i].iter().enumerate().for_each(|(j, &b)| all[(a, b)] += bar.kxx[(i, j)]);
             }
         })?;
         let kxx_bar = kxx_bar.unwrap_or_else(|| Mat::zeros(n, n));
@@ -97,7 +106,7 @@ impl ExactProcess<'_> {
         (0..n).for_each(|i| whole[(i, i)] += self.noise);
         let l = Cholesky::with_jitter(&whole, "Kxx + σ²I")?;
         let mut all = Vec::new();
-        self.each_group(&kxx, |rows, columns, _, found| {
+        self.each_group(kxx, |rows, columns, _, found| {
             if rows.len() == n {
                 all.push(Factors::exact(columns.to_vec(), found.alpha, &l));
                 return;
@@ -115,7 +124,7 @@ impl ExactProcess<'_> {
 
     /// Mean and variance of every observed cell from the other rows; other cells are left alone.
     pub fn leave_one_out(&self, mean: &mut Mat, var: &mut Mat) -> Result<()> {
-        self.each_group(&self.kxx()?, |rows, columns, own, found| {
+        self.each_group(self.kxx()?, |rows, columns, own, found| {
             let (means, vars) = found.leave_one_out(own);
             for (i, &row) in rows.iter().enumerate() {
                 for (j, &column) in columns.iter().enumerate() {

@@ -4,6 +4,7 @@ mod answers;
 mod bayesian_gplvm;
 mod certificate;
 mod exact_process;
+mod expected_rows;
 mod gplvm;
 mod gplvm_rows;
 mod joint;

@@ -13,7 +13,7 @@ use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::evidence::{Collapse, Collapsed, collapsed};
-use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad};
+use crate::expectation::{Back, Expectation, Gaussians, Psi, PsiGrad};
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
@@ -79,12 +79,17 @@ impl SparseBound<'_> {
         Cholesky::with_jitter(&kzz, "Kzz")
     }
 
-    /// Ψ0, Ψ1 and L⁻¹Ψ2L⁻ᵀ.
-    fn psi(&self, q: &Gaussians, kzz: &Cholesky) -> Result<Psi> {
+    /// Whether Ψ2 must be whitened block by block.
+    fn is_ill_conditioned(&self, kzz: &Cholesky) -> bool {
         let m = self.z.rows();
         let squares = |i: usize| kzz.l().row(i).iter().map(|v| v * v).sum::<f64>();
         let size = (0..m).map(squares).sum::<f64>() / m as f64;
-        if f64::EPSILON * kzz.condition() * size / self.noise > ROUNDING {
+        f64::EPSILON * kzz.condition() * size / self.noise > ROUNDING
+    }
+
+    /// Ψ0, Ψ1 and L⁻¹Ψ2L⁻ᵀ.
+    fn psi(&self, q: &Gaussians, kzz: &Cholesky) -> Result<Psi> {
+        if self.is_ill_conditioned(kzz) {
             return self.expectation.psi_whitened(self.kernel, q, self.z, kzz);
         }
         let mut psi = self.expectation.psi(self.kernel, q, self.z)?;
@@ -123,12 +128,12 @@ impl SparseBound<'_> {
     ) -> Result<Vec<T>> {
         let complete = self.outputs.is_complete();
         let one = |(g, group): (usize, &Group)| {
-            let own = if complete { p.clone() } else { p.select_cols(&group.columns) };
+            let own = (!complete).then(|| p.select_cols(&group.columns));
             let of = Collapse {
                 rows: group.rows,
                 outputs: group.columns.len(),
                 yy: group.yy,
-                p: &own,
+                p: own.as_ref().unwrap_or(p),
                 psi0: psi.each[g].0,
                 a: &psi.each[g].1,
                 kzz,
@@ -158,7 +163,14 @@ impl SparseBound<'_> {
     pub fn gradient(&self, q: &Gaussians, mut grad: BoundGrad<'_>) -> Result<f64> {
         let m = self.z.rows();
         let kzz = self.kzz()?;
-        let mut psi = self.group_psi(q, &kzz)?;
+        let mut back = None;
+        let mut psi = if self.outputs.is_complete() && !self.is_ill_conditioned(&kzz) {
+            let (psi, way) = self.expectation.psi_and_back(self.kernel, q, self.z)?;
+            back = Some(way);
+            GroupPsi { psi1: psi.psi1, each: vec![(psi.psi0, kzz.whiten(&psi.psi2))] }
+        } else {
+            self.group_psi(q, &kzz)?
+        };
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.filled);
         let bars = self.collapse(&psi, &p, &kzz, |of, c| {
             let bar = c.bar(of);
@@ -190,19 +202,29 @@ impl SparseBound<'_> {
         *grad.noise -= beta * beta * beta_bar;
         let grads = KernelGrad { theta: grad.theta, x: Some(grad.z), z: None };
         self.kernel.gram_adjoint(self.z, &kzz_bar, grads);
-        self.pull_psi(q, psi, psi1_bar, &mut grad)?;
+        self.pull_psi(q, psi, psi1_bar, back, &mut grad)?;
         Ok(value)
     }
 
-    /// Chains Ψ̄ back; `bar.each` holds Ψ̄0 and Ψ̄2 of each group.
-    fn pull_psi(&self, q: &Gaussians, bar: GroupPsi, psi1_bar: Mat, grad: &mut BoundGrad<'_>) -> Result<()> {
+    /// Chains Ψ̄ back, by the way given if there is one; `bar.each` holds Ψ̄0 and Ψ̄2 of each group.
+    fn pull_psi(
+        &self,
+        q: &Gaussians,
+        bar: GroupPsi,
+        psi1_bar: Mat,
+        back: Option<Back<'_>>,
+        grad: &mut BoundGrad<'_>,
+    ) -> Result<()> {
         let m = self.z.rows();
         let mut each = bar.each;
         if self.outputs.is_complete() {
             let (psi0, psi2) = each.remove(0);
             let bar = Psi { psi0, psi1: psi1_bar, psi2 };
             let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
-            return self.expectation.psi_adjoint(self.kernel, q, self.z, &bar, to);
+            return match back {
+                Some(back) => back(&bar, to),
+                None => self.expectation.psi_adjoint(self.kernel, q, self.z, &bar, to),
+            };
         }
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
             let own = q.select_rows(&pattern.rows);

@@ -6,14 +6,24 @@
 //! F = fitc(Y, diag k(XPᵀ), k(XPᵀ, Z), k(Z, Z), σ²)     P̄ = (∂F/∂(XPᵀ))ᵀX
 //! ```
 //!
+//! Inputs that are known up to errors of variance R (N×D) have the covariance that the kernel has on average,
+//!
+//! ```text
+//! x̃_n ~ N(x_n, diag R_n):   F = fitc(Y, ψ0, Ψ1, k(Z, Z), σ²),  the projected input N(Px_n, diag S_n),  S = R(P∘P)ᵀ
+//! ```
+//!
+//! which is Gaussian with the first two moments of y; correlations that such errors make between directions are left
+//! out.
+//!
 //! With P = I, fixed, it is plain FITC regression ([`SpgpDr::fitc`]). The evidence is that of the data as
 //! given: the Jacobian of the scaling is in it.
 
+use super::expected_rows::{expected_rows, expected_rows_adjoint};
 use super::{Model, Supervised};
 use crate::blocks;
 use crate::error::{Error, Result};
-use crate::evidence::{self, Fitc};
-use crate::expectation::Auto;
+use crate::evidence::{self, Fitc, FitcBar};
+use crate::expectation::{Auto, Gaussians};
 use crate::kernel::{self, Kernel, KernelGrad};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
@@ -36,11 +46,14 @@ pub struct SpgpDr {
     pub jitter: f64,
     /// Inputs and targets.
     pub data: Supervised,
+    /// R, the variances of the scaled inputs; `None` where they are certain.
+    pub x_var: Option<Mat>,
 }
 
 /// What the evidence is made from.
 struct Parts {
-    latent: Mat,
+    /// Variances are 0 where inputs are certain.
+    latent: Gaussians,
     kzz: Cholesky,
     fitc: Fitc,
 }
@@ -64,6 +77,7 @@ impl SpgpDr {
             p: Param::free(p),
             jitter: 1e-6,
             data,
+            x_var: None,
         };
         model.params().iter().try_for_each(|(name, p)| p.check(name))?;
         Ok(model)
@@ -77,25 +91,65 @@ impl SpgpDr {
         Ok(model)
     }
 
-    /// XPᵀ, N×K.
-    pub fn latent(&self) -> Mat {
-        blocks::mul_nt(1.0, &self.data.x, &self.p.value)
+    /// The projected inputs, N×K: XPᵀ, with the variances R(P∘P)ᵀ.
+    pub fn latent(&self) -> Gaussians {
+        let mean = blocks::mul_nt(1.0, &self.data.x, &self.p.value);
+        match &self.x_var {
+            None => Gaussians::certain(mean),
+            Some(r) => Gaussians { mean, var: blocks::mul_nt(1.0, r, &self.p.value.map(|p| p * p)) },
+        }
     }
 
     fn parts(&self) -> Result<Parts> {
         let latent = self.latent();
-        let (n, m, z) = (latent.rows(), self.z.value.rows(), &self.z.value);
-        let (mut kzz, mut kxz, mut diag) = (Mat::zeros(m, m), Mat::zeros(n, m), vec![0.0; n]);
+        let (m, z) = (self.z.value.rows(), &self.z.value);
+        let mut kzz = Mat::zeros(m, m);
         self.kernel.gram(z, &mut kzz);
         (0..m).for_each(|i| kzz[(i, i)] += self.jitter);
         if !kzz.is_finite() {
             return Err(Error::not_finite("Kzz"));
         }
         let kzz = Cholesky::with_jitter(&kzz, "Kzz")?;
-        self.kernel.cross(&latent, z, &mut kxz);
-        self.kernel.diag(&latent, &mut diag);
+        let (kxz, diag) = match self.x_var {
+            None => self.certain_rows(&latent.mean),
+            Some(_) => expected_rows(&*self.kernel, &latent, z)?,
+        };
         let fitc = evidence::fitc(&self.data.y, &diag, &kxz, &kzz, self.noise.get())?;
         Ok(Parts { latent, kzz, fitc })
+    }
+
+    /// k(x, Z) and k(x, x).
+    fn certain_rows(&self, x: &Mat) -> (Mat, Vec<f64>) {
+        let (mut kxz, mut diag) = (Mat::zeros(x.rows(), self.z.value.rows()), vec![0.0; x.rows()]);
+        self.kernel.cross(x, &self.z.value, &mut kxz);
+        self.kernel.diag(x, &mut diag);
+        (kxz, diag)
+    }
+
+    /// P̄ from the adjoints of Kxz and of the diagonal; adds to those of the kernel's parameters and of Z.
+    fn rows_adjoint(
+        &self,
+        latent: &Gaussians,
+        bar: &FitcBar,
+        theta: &mut [f64],
+        z_bar: &mut Mat,
+    ) -> Result<Mat> {
+        let z = &self.z.value;
+        let Some(r) = &self.x_var else {
+            let mut x_bar = Mat::zeros(latent.n(), latent.dim());
+            let at = KernelGrad { theta, x: Some(&mut x_bar), z: Some(z_bar) };
+            self.kernel.cross_adjoint(&latent.mean, z, &bar.kxz, at);
+            let at = KernelGrad { theta, x: Some(&mut x_bar), z: None };
+            self.kernel.diag_adjoint(&latent.mean, &bar.kxx_diag, at);
+            return Ok(blocks::mul_tn(&x_bar, &self.data.x));
+        };
+        let of = (&bar.kxz, &bar.kxx_diag[..]);
+        let q_bar = expected_rows_adjoint(&*self.kernel, latent, z, of, theta, z_bar)?;
+        let (mut p_bar, square_bar) =
+            (blocks::mul_tn(&q_bar.mean, &self.data.x), blocks::mul_tn(&q_bar.var, r));
+        let entries = p_bar.as_mut_slice().iter_mut().zip(square_bar.as_slice()).zip(self.p.value.as_slice());
+        entries.for_each(|((own, square), p)| *own += 2.0 * square * p);
+        Ok(p_bar)
     }
 }
 
@@ -133,15 +187,11 @@ impl Model for SpgpDr {
 
         noise_bar[0] = bar.noise;
         let mut z_bar = Mat::zeros(z.rows(), z.cols());
-        let mut x_bar = Mat::zeros(parts.latent.rows(), parts.latent.cols());
         let at = KernelGrad { theta: theta_bar, x: Some(&mut z_bar), z: None };
         self.kernel.gram_adjoint(z, &bar.kzz, at);
-        let at = KernelGrad { theta: theta_bar, x: Some(&mut x_bar), z: Some(&mut z_bar) };
-        self.kernel.cross_adjoint(&parts.latent, z, &bar.kxz, at);
-        let at = KernelGrad { theta: theta_bar, x: Some(&mut x_bar), z: None };
-        self.kernel.diag_adjoint(&parts.latent, &bar.kxx_diag, at);
+        let p_bar = self.rows_adjoint(&parts.latent, &bar, theta_bar, &mut z_bar)?;
         z_slot.copy_from_slice(z_bar.as_slice());
-        p_slot.copy_from_slice(blocks::mul_tn(&x_bar, &self.data.x).as_slice());
+        p_slot.copy_from_slice(p_bar.as_slice());
         if grad.iter().any(|g| !g.is_finite()) {
             return Err(Error::not_finite("the gradient of the evidence"));
         }
@@ -199,8 +249,12 @@ mod tests {
         let z = Mat::from_fn(5, 2, |i, j| ((i * 2 + j) as f64 * 1.7).sin());
         let kernels: [Box<dyn Kernel>; 2] =
             [Box::new(Rbf::new(2)), Box::new(Matern32::new(2) + Linear::new(2))];
-        for kernel in kernels {
+        let errors = Mat::from_fn(12, 4, |i, j| 0.1 * ((i + j) % 3) as f64);
+        for (kernel, x_var) in
+            kernels.into_iter().flat_map(|k| [(k.clone(), None), (k, Some(errors.clone()))])
+        {
             let mut model = SpgpDr::new(data(12, 4), kernel, p.clone(), z.clone(), 0.2).unwrap();
+            model.x_var = x_var;
             let mut grad = vec![0.0; param::count(&model)];
             let value = model.log_evidence(Some(&mut grad)).unwrap();
             assert_eq!(value, model.log_evidence(None).unwrap());
@@ -211,6 +265,50 @@ mod tests {
             });
             let error = relative_error(&grad, &fd, 1e-3);
             assert!(error < GRADIENT, "{error:e}");
+        }
+    }
+
+    #[test]
+    fn errors_of_nothing_change_nothing_and_others_flatten() {
+        let p = Mat::from_rows(&[[0.8, -0.3, 0.2], [0.1, 0.4, -0.5]]);
+        let z = Mat::from_fn(6, 2, |i, j| ((i * 2 + j) as f64 * 1.7).sin());
+        let mut model = SpgpDr::new(data(15, 3), Rbf::new(2), p, z, 0.05).unwrap();
+        let certain = model.log_evidence(None).unwrap();
+        let at = model.data.inputs.undo_mean(&model.data.x).unwrap();
+        let before = model.posterior().unwrap().predict(&at).unwrap();
+        model.x_var = Some(Mat::zeros(15, 3));
+        assert!((model.log_evidence(None).unwrap() - certain).abs() < EQUAL * certain.abs());
+        model.x_var = Some(Mat::filled(15, 3, 0.5));
+        assert!((model.log_evidence(None).unwrap() - certain).abs() > 1e-3);
+        let after = model.posterior().unwrap().predict(&at).unwrap();
+        assert!(after.var.as_slice().iter().sum::<f64>() > before.var.as_slice().iter().sum::<f64>());
+    }
+
+    /// y at inputs with errors has the covariance E[k(x, x')], which draws of the inputs show.
+    #[test]
+    fn the_covariance_is_that_of_draws() {
+        use crate::model::expected_rows::expected_rows;
+        use rand::SeedableRng;
+        use rand_distr::{Distribution, StandardNormal};
+        const DRAWS: usize = 20_000;
+        let p = Mat::from_rows(&[[0.8, -0.3]]);
+        let (x, r) = (Mat::from_rows(&[[0.3, -0.5]]), Mat::from_rows(&[[0.4, 0.9]]));
+        let data = Supervised::new(&x, &Mat::filled(1, 1, 0.0), Scale::None, Scale::None).unwrap();
+        let (z, k) = (Mat::from_rows(&[[0.2], [1.0]]), Rbf::new(1));
+        let mut model = SpgpDr::new(data, k.clone(), p.clone(), z.clone(), 0.1).unwrap();
+        model.x_var = Some(r.clone());
+        let (psi1, psi0) = expected_rows(&k, &model.latent(), &z).unwrap();
+        assert!((psi0[0] - 1.0).abs() < EQUAL);
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
+        let drawn = Mat::from_fn(DRAWS, 2, |_, j| {
+            let normal: f64 = StandardNormal.sample(&mut rng);
+            x[(0, j)] + r[(0, j)].sqrt() * normal
+        });
+        let mut cross = Mat::zeros(DRAWS, 2);
+        k.cross(&linalg::mul_nt(&drawn, &p), &z, &mut cross);
+        for j in 0..2 {
+            let mean = cross.col(j).iter().sum::<f64>() / DRAWS as f64;
+            assert!((psi1[(0, j)] - mean).abs() < 3.0 / (DRAWS as f64).sqrt(), "{} {mean}", psi1[(0, j)]);
         }
     }
 

@@ -94,13 +94,39 @@ impl SpgpDrTraining {
         kernel: &dyn Kernel,
         watch: &OnProgress<'_>,
     ) -> Result<Fitted<SpgpDr>> {
-        let data = Supervised::new(x, y, self.scale_inputs, self.scale_outputs)?;
+        self.fit_uncertain(x, None, y, kernel, watch)
+    }
+
+    /// The same for inputs with known standard deviations, as large as x; see [`SpgpDr::x_var`].
+    pub fn fit_uncertain(
+        &self,
+        x: &Mat,
+        std: Option<&Mat>,
+        y: &Mat,
+        kernel: &dyn Kernel,
+        watch: &OnProgress<'_>,
+    ) -> Result<Fitted<SpgpDr>> {
         best_of(self.restarts, |restart| {
-            let mut model = self.start(&data, kernel, restart)?;
+            let mut model = self.start_uncertain(x, std, y, kernel, restart)?;
             let mut stages = Stages::new(restart, watch);
             stages.stage(&mut model, self.max_iterations, false, false)?;
             stages.done(model)
         })
+    }
+
+    /// The model at the start of a restart of [`fit_uncertain`](Self::fit_uncertain).
+    pub fn start_uncertain(
+        &self,
+        x: &Mat,
+        std: Option<&Mat>,
+        y: &Mat,
+        kernel: &dyn Kernel,
+        restart: usize,
+    ) -> Result<SpgpDr> {
+        let data = Supervised::new(x, y, self.scale_inputs, self.scale_outputs)?;
+        let mut model = self.start(&data, kernel, restart)?;
+        model.x_var = std.map(|s| data.input_variances(s)).transpose()?;
+        Ok(model)
     }
 
     /// The model at the start of a restart.
@@ -237,6 +263,21 @@ mod tests {
         assert!(how.fit(&x, &y, &Matern52::new(3), QUIET).is_err());
         assert!(SpgpDrTraining { latent_dim: 0, ..how.clone() }.fit(&x, &y, &Rbf::new(2), QUIET).is_err());
         assert!(SpgpDrTraining { inducing: 0, ..how.clone() }.fit(&x, &y, &Rbf::new(2), QUIET).is_err());
+    }
+
+    #[test]
+    fn errors_of_inputs_are_learnt_with() {
+        let (x, y) = table(60);
+        let how = SpgpDrTraining { latent_dim: 1, inducing: 10, max_iterations: 60, ..Default::default() };
+        let std = |part: f64| Mat::from_fn(60, 5, |_, j| part * 10f64.powi(j as i32));
+        let fit = |std: Option<&Mat>| how.fit_uncertain(&x, std, &y, &Rbf::new(1), QUIET);
+        let (naive, none) = (fit(None).unwrap(), fit(Some(&std(0.0))).unwrap());
+        assert!((naive.evidence - none.evidence).abs() < 0.05 * naive.evidence.abs());
+        let told = fit(Some(&std(0.1))).unwrap();
+        assert!(told.model.x_var.is_some() && told.evidence.is_finite());
+        assert!(told.model.posterior().unwrap().predict(&x).unwrap().mean.is_finite());
+        assert!(matches!(fit(Some(&Mat::zeros(60, 2))), Err(Error::Shape { .. })));
+        assert!(matches!(fit(Some(&std(-1.0))), Err(Error::Invalid { .. })));
     }
 
     #[test]

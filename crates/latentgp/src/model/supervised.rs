@@ -52,6 +52,21 @@ impl Supervised {
         self.outputs.log_jacobian(&vec![self.y.rows(); self.y.cols()])
     }
 
+    /// The variances of the scaled inputs whose standard deviations, as given, are as large as X.
+    pub fn input_variances(&self, std: &Mat) -> Result<Mat> {
+        if std.shape() != self.x.shape() {
+            return Err(Error::shape("standard deviations of the inputs", self.x.shape(), std.shape()));
+        }
+        if let Some(bad) = std.as_slice().iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
+            return Err(Error::invalid(
+                "standard deviation of an input",
+                "a finite number, not negative",
+                bad,
+            ));
+        }
+        Ok(Mat::from_fn(std.rows(), std.cols(), |i, j| (std[(i, j)] / self.inputs.scale[j]).powi(2)))
+    }
+
     /// The mean square of the scaled targets; 1 when all are 0.
     pub fn variance(&self) -> f64 {
         let square = self.y.dot(&self.y) / self.y.len() as f64;

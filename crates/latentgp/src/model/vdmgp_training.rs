@@ -142,7 +142,7 @@ impl VdmgpTraining {
     ) -> Result<Vdmgp> {
         let data = Supervised::new(x, y, self.scale_inputs, self.scale_outputs)?;
         let mut model = self.start(&data, kernel, restart)?;
-        model.x_var = std.map(|s| scaled_variances(s, &data)).transpose()?;
+        model.x_var = std.map(|s| data.input_variances(s)).transpose()?;
         Ok(model)
     }
 
@@ -172,17 +172,6 @@ impl VdmgpTraining {
         (model.jitter, model.noise) = (self.jitter, noise);
         Ok(model)
     }
-}
-
-/// The variances of scaled inputs, of standard deviations in the units of the data.
-fn scaled_variances(std: &Mat, data: &Supervised) -> Result<Mat> {
-    if std.shape() != data.x.shape() {
-        return Err(Error::shape("standard deviations of the inputs", data.x.shape(), std.shape()));
-    }
-    if let Some(bad) = std.as_slice().iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
-        return Err(Error::invalid("standard deviation of an input", "a finite number, not negative", bad));
-    }
-    Ok(Mat::from_fn(std.rows(), std.cols(), |i, j| (std[(i, j)] / data.inputs.scale[j]).powi(2)))
 }
 
 #[cfg(test)]

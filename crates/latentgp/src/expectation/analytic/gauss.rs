@@ -5,7 +5,7 @@
 //! ```
 
 use super::pair::Pair;
-use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, groups, map_tile};
+use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, exp_rows, groups, map_tile};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::vmath::{Laned, exp_decay, exp_m1, fma, in_lanes};
@@ -80,11 +80,9 @@ impl Laned for EachRow<'_> {
         for points in groups(self.points, L) {
             let factor = place::<FMA, L>(&mut group, self.pair, self.q, points.clone());
             for (c, exponents) in group.right.iter().enumerate() {
-                let mut values = *exponents;
+                let mut values = exp_rows::<FMA, L>(exponents);
                 for r in 0..BLOCK {
-                    for l in 0..L {
-                        values[r][l] = factor[l] * exp_decay::<FMA>(values[r][l]);
-                    }
+                    (0..L).for_each(|l| values[r][l] *= factor[l]);
                 }
                 for (l, line) in lines.chunks_exact_mut(width).enumerate() {
                     (0..BLOCK).for_each(|r| line[c * BLOCK + r] = values[r][l]);
@@ -97,9 +95,16 @@ impl Laned for EachRow<'_> {
     }
 }
 
-/// The values of a pair, summed over points: rows × cols, the upper triangle unset where the terms are the same.
-pub(super) fn sum(pair: &Pair<'_>, q: &Gaussians, z: &Mat, points: Range<usize>) -> Vec<f64> {
-    in_lanes(Sum { pair, q, z, points })
+/// The values of a pair, summed over points: rows × cols, the upper triangle unset where the terms are the same. The
+/// values themselves, √∏D not in them, go to `kept`, if it is there, with room for them.
+pub(super) fn sum(
+    pair: &Pair<'_>,
+    q: &Gaussians,
+    z: &Mat,
+    points: Range<usize>,
+    kept: Option<&mut [f64]>,
+) -> Vec<f64> {
+    in_lanes(Sum { pair, q, z, points, kept })
 }
 
 struct Sum<'t> {
@@ -107,6 +112,7 @@ struct Sum<'t> {
     q: &'t Gaussians,
     z: &'t Mat,
     points: Range<usize>,
+    kept: Option<&'t mut [f64]>,
 }
 
 impl Laned for Sum<'_> {
@@ -116,14 +122,18 @@ impl Laned for Sum<'_> {
         let shape = self.pair.shape();
         let mut group = Group::<L>::new(self.z, shape);
         let mut sums = vec![[[[0.0; L]; HALF]; BLOCK]; shape.tiles()];
+        let mut kept = self.kept.map(|kept| as_tiles_mut::<L>(kept).iter_mut());
         for points in groups(self.points, L) {
             let factor = place::<FMA, L>(&mut group, self.pair, self.q, points);
             let mut sums = sums.iter_mut();
             for b in 0..shape.row_blocks() {
                 for c in 0..shape.reach(b) {
                     for (h, sum) in (0..shape.halves(c)).zip(&mut sums) {
-                        let mut values = group.exponents::<FMA>(b, c, h, &[0.0; L]);
+                        let mut values = group.exponents::<FMA>(b, c, h);
                         map_tile(&mut values, exp_decay::<FMA>);
+                        if let Some(place) = kept.as_mut().and_then(Iterator::next) {
+                            *place = values;
+                        }
                         // Copies of fixed size stay in registers; so here and below.
                         let mut new = *sum;
                         for r in 0..BLOCK {
@@ -199,12 +209,12 @@ impl Laned for Covariance<'_> {
                     grown[l] += own + grown[l] * own;
                 }
             }
-            let constant = grown.map(|g: f64| 0.5 * g.ln_1p());
+            group.lift(&grown.map(|g: f64| 0.5 * g.ln_1p()));
             let mut sums = sums.iter_mut();
             for b in 0..shape.row_blocks() {
                 for c in 0..shape.reach(b) {
                     for (h, sum) in (0..shape.halves(c)).zip(&mut sums) {
-                        let mut values = group.exponents::<FMA>(b, c, h, &constant);
+                        let mut values = group.exponents::<FMA>(b, c, h);
                         map_tile(&mut values, exp_m1::<FMA>);
                         let (left, right) = (&psi1[b], &psi1[c]);
                         for r in 0..BLOCK {

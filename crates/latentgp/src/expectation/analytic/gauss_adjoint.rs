@@ -5,7 +5,7 @@
 
 use super::gauss::place;
 use super::pair::{Pair, Slopes};
-use super::tile::{BLOCK, Group, HALF, Rows, Tile, groups, map_tile};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_tiles, exp_rows, groups, map_tile};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::vmath::{Laned, exp_decay, fma, in_lanes};
@@ -30,17 +30,18 @@ pub(super) fn pull_rows(
     in_lanes(PullRows { pair, q, z, points, weigh, bars, slopes });
 }
 
-/// Backward of a pair whose F̄, rows × cols, is the same at every point.
+/// Backward of a pair whose F̄, rows × cols, is the same at every point; with its values, if they were kept.
 pub(super) fn pull(
     pair: &Pair<'_>,
     q: &Gaussians,
     z: &Mat,
     points: Range<usize>,
     weights: &[f64],
+    kept: Option<&[f64]>,
     bars: Bars<'_>,
     slopes: &mut Slopes,
 ) {
-    in_lanes(Pull { pair, q, z, points, weights, bars, slopes });
+    in_lanes(Pull { pair, q, z, points, weights, kept, bars, slopes });
 }
 
 /// What the sums of one side of a pair give in one dimension: Σ rδ², Σ vδ and Σ rδ, of the products v of T with the
@@ -99,20 +100,23 @@ impl<const L: usize> LaneSlopes<L> {
         bars: &mut Bars<'_>,
     ) {
         let (a, b) = (pair.t.precision[k], pair.u.precision[k]);
-        let (mut mean_bar, mut var_bar) = ([0.0; L], [0.0; L]);
+        let d: [f64; L] = std::array::from_fn(|l| 1.0 / (1.0 + (a + b) * var[l]));
+        let [aa, cc, first] = left;
+        let [bb, _, second] = right;
+        let apart: [f64; L] = std::array::from_fn(|l| factor[l] * (aa[l] + bb[l] - 2.0 * cc[l]));
+        let quadratic: [f64; L] =
+            std::array::from_fn(|l| factor[l] * (a * aa[l] + b * bb[l]) + var[l] * a * b * apart[l]);
+        let mean_bar: [f64; L] = std::array::from_fn(|l| factor[l] * d[l] * (a * first[l] + b * second[l]));
+        // ∂F/∂S is (a + b) of this and −½ d ab of what is apart.
+        let shared: [f64; L] = std::array::from_fn(|l| 0.5 * d[l] * (d[l] * quadratic[l] - total[l]));
+        let var_bar: [f64; L] = std::array::from_fn(|l| (a + b) * shared[l] - 0.5 * d[l] * a * b * apart[l]);
         for l in 0..L {
-            let (s, total) = (var[l], total[l]);
-            let (d, sab) = (1.0 / (1.0 + (a + b) * s), s * a * b);
-            let [aa, cc, first] = left.map(|v| factor[l] * v[l]);
-            let [bb, _, second] = right.map(|v| factor[l] * v[l]);
-            let apart = aa + bb - 2.0 * cc;
-            let quadratic = a * aa + b * bb + sab * apart;
-            mean_bar[l] = d * (a * first + b * second);
-            var_bar[l] =
-                -0.5 * d * (a + b) * total + 0.5 * d * d * (a + b) * quadratic - 0.5 * d * a * b * apart;
-            let shared = -0.5 * d * s * total + 0.5 * d * d * s * quadratic;
-            self.t_precision[k][l] += shared - 0.5 * d * (aa + s * b * apart);
-            self.u_precision[k][l] += shared - 0.5 * d * (bb + s * a * apart);
+            self.t_precision[k][l] +=
+                var[l] * shared[l] - 0.5 * d[l] * (factor[l] * aa[l] + var[l] * b * apart[l]);
+        }
+        for l in 0..L {
+            self.u_precision[k][l] +=
+                var[l] * shared[l] - 0.5 * d[l] * (factor[l] * bb[l] + var[l] * a * apart[l]);
         }
         for l in 0..count {
             bars.mean[(from + l) * dim + k] += mean_bar[l];
@@ -145,6 +149,7 @@ struct Pull<'t> {
     z: &'t Mat,
     points: Range<usize>,
     weights: &'t [f64],
+    kept: Option<&'t [f64]>,
     bars: Bars<'t>,
     slopes: &'t mut Slopes,
 }
@@ -185,7 +190,8 @@ impl Laned for Pull<'_> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
-        let Pull { pair, q, z, points, weights, mut bars, slopes } = self;
+        let Pull { pair, q, z, points, weights, kept, mut bars, slopes } = self;
+        let mut kept = kept.map(|kept| as_tiles::<L>(kept).iter());
         let shape = pair.shape();
         let mut group = Group::<L>::new(z, shape);
         let (dim, features) = (group.dim, group.dim + 1);
@@ -209,8 +215,14 @@ impl Laned for Pull<'_> {
                     let own = c * features..(c + 1) * features;
                     let (other_delta, other_sums) = (&group.delta[own.clone()], &mut right[own]);
                     for (h, weights) in (0..shape.halves(c)).zip(&mut weights) {
-                        let mut t = group.exponents::<FMA>(b, c, h, &[0.0; L]);
-                        map_tile(&mut t, exp_decay::<FMA>);
+                        let mut t = match kept.as_mut().and_then(Iterator::next) {
+                            Some(values) => *values,
+                            None => {
+                                let mut values = group.exponents::<FMA>(b, c, h);
+                                map_tile(&mut values, exp_decay::<FMA>);
+                                values
+                            }
+                        };
                         for r in 0..BLOCK {
                             for w in 0..HALF {
                                 t[r][w] = t[r][w].map(|v| v * weights[r][w]);
@@ -292,12 +304,10 @@ impl Laned for PullRows<'_> {
             }
             let mut total = [0.0; L];
             for (sums, exponents) in sums.chunks_exact_mut(features).zip(&group.right) {
-                let mut t = sums[dim];
+                let (mut t, values) = (sums[dim], exp_rows::<FMA, L>(exponents));
                 for r in 0..BLOCK {
-                    for l in 0..L {
-                        t[r][l] *= exp_decay::<FMA>(exponents[r][l]);
-                        total[l] += factor[l] * t[r][l];
-                    }
+                    (0..L).for_each(|l| t[r][l] *= values[r][l]);
+                    (0..L).for_each(|l| total[l] = fma::<FMA>(factor[l], t[r][l], total[l]));
                 }
                 sums[dim] = t;
             }

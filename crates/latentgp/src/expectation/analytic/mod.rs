@@ -20,14 +20,14 @@ mod pair;
 mod plan;
 mod tile;
 
-use super::{Cost, Expectation, Gaussians, Psi, PsiGrad};
+use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad};
 use crate::blocks::{self, part_rows};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
 use pair::{Factor, Pair};
-use plan::Plan;
+use plan::{Kept, Plan};
 
 /// Ψ-statistics in closed form: rbf, linear, constant, white, all sums of them (cross terms included) and
 /// products of them on separate columns.
@@ -39,23 +39,64 @@ fn cost(dim: usize, m: usize) -> usize {
     m * (m + 1) / 2 * (8 + dim)
 }
 
+/// So many exponentials, 1 MB, are kept for the way back; more are sooner computed again than written and read.
+const MOST_KEPT: usize = 1 << 17;
+
+/// Ψ of all points, and what each part kept.
+fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Vec<Kept>) {
+    let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
+    let mut psi = Psi::zeros(n, m);
+    if n == 0 || m == 0 {
+        return (psi, Vec::new());
+    }
+    let parts = blocks::each_part(n, cost(dim, m), [&mut psi.psi1], |points, [psi1]| {
+        plan.forward(points, psi1, keep)
+    });
+    let mut all = Vec::with_capacity(parts.len());
+    for (psi0, psi2, kept) in parts {
+        psi.psi0 += psi0;
+        psi.psi2.add_scaled(1.0, &psi2);
+        all.push(kept);
+    }
+    linalg::mirror_lower(&mut psi.psi2);
+    (psi, all)
+}
+
+/// Adds the gradient, from what each part kept.
+fn backward(plan: &Plan<'_>, kept: &[Kept], bar: &Psi, grad: PsiGrad<'_>) {
+    let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
+    if n == 0 || m == 0 || dim == 0 {
+        return;
+    }
+    let rows = part_rows(n);
+    let parts = blocks::each_part(n, 3 * cost(dim, m), [grad.mean, grad.var], |points, [mean, var]| {
+        let kept = kept.get(points.start / rows);
+        plan.backward(points, bar, mean, var, kept)
+    });
+    for part in &parts {
+        grad.theta.iter_mut().zip(&part.theta).for_each(|(a, b)| *a += b);
+        grad.z.add_scaled(1.0, &part.z);
+    }
+}
+
 impl Expectation for Analytic {
     fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi> {
+        Ok(forward(&Plan::new(kernel, q, z)?, false).0)
+    }
+
+    fn psi_and_back<'a>(
+        &'a self,
+        kernel: &'a dyn Kernel,
+        q: &'a Gaussians,
+        z: &'a Mat,
+    ) -> Result<(Psi, Back<'a>)> {
         let plan = Plan::new(kernel, q, z)?;
-        let (n, m) = (q.n(), z.rows());
-        let mut psi = Psi::zeros(n, m);
-        if n == 0 || m == 0 {
-            return Ok(psi);
-        }
-        let parts = blocks::each_part(n, cost(q.dim(), m), [&mut psi.psi1], |points, [psi1]| {
-            plan.forward(points, psi1)
-        });
-        for (psi0, psi2) in &parts {
-            psi.psi0 += psi0;
-            psi.psi2.add_scaled(1.0, psi2);
-        }
-        linalg::mirror_lower(&mut psi.psi2);
-        Ok(psi)
+        let (psi, kept) = forward(&plan, plan.values(q.n()) <= MOST_KEPT);
+        let back = move |bar: &Psi, grad: PsiGrad<'_>| {
+            backward(&plan, &kept, bar, grad);
+            Ok(())
+        };
+        Ok((psi, Box::new(back)))
     }
 
     /// For a single Gaussian term, Ψ2 = Σ_n ψ1ψ1ᵀ + cov, with the covariance from an exp(δ) − 1 that loses
@@ -105,19 +146,7 @@ impl Expectation for Analytic {
         bar: &Psi,
         grad: PsiGrad<'_>,
     ) -> Result<()> {
-        let plan = Plan::new(kernel, q, z)?;
-        let (n, dim) = (q.n(), q.dim());
-        if n == 0 || z.rows() == 0 || dim == 0 {
-            return Ok(());
-        }
-        let parts =
-            blocks::each_part(n, 3 * cost(dim, z.rows()), [grad.mean, grad.var], |points, [mean, var]| {
-                plan.backward(points, bar, mean, var)
-            });
-        for part in &parts {
-            grad.theta.iter_mut().zip(&part.theta).for_each(|(a, b)| *a += b);
-            grad.z.add_scaled(1.0, &part.z);
-        }
+        backward(&Plan::new(kernel, q, z)?, &[], bar, grad);
         Ok(())
     }
 
@@ -140,5 +169,48 @@ impl Expectation for Analytic {
 
     fn nonnegative(&self, _: usize) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{self, Rbf};
+    use crate::param;
+
+    /// Points in several parts, the last of which fills no register.
+    fn place() -> (Gaussians, Mat) {
+        let at = |i: usize, j: usize| ((3 * i + 5 * j) as f64 * 0.37).sin();
+        let q = Gaussians {
+            mean: Mat::from_fn(71, 3, at),
+            var: Mat::from_fn(71, 3, |i, j| 0.1 + at(j, i).powi(2)),
+        };
+        (q, Mat::from_fn(6, 3, |i, j| at(i + 11, j + 2)))
+    }
+
+    type Bars = (Vec<f64>, Mat, Mat, Mat);
+
+    fn bars(kernel: &dyn Kernel, q: &Gaussians, z: &Mat, add: impl FnOnce(PsiGrad<'_>)) -> Bars {
+        let (n, m, dim) = (q.n(), z.rows(), q.dim());
+        let zeros = |rows| Mat::zeros(rows, dim);
+        let mut to = (vec![0.0; param::count(kernel)], zeros(m), zeros(n), zeros(n));
+        add(PsiGrad { theta: &mut to.0, z: &mut to.1, mean: &mut to.2, var: &mut to.3 });
+        to
+    }
+
+    #[test]
+    fn the_way_back_is_that_of_the_adjoint_to_the_bit() {
+        let (q, z) = place();
+        for kernel in ["rbf", "rbf + linear", "rbf + constant", "rbf(dims=[0,1]) * linear(dims=[2])"] {
+            let kernel = kernel::parse(kernel, 3).unwrap();
+            let (psi, back) = Analytic.psi_and_back(&*kernel, &q, &z).unwrap();
+            assert_eq!(psi, Analytic.psi(&*kernel, &q, &z).unwrap());
+            let kept = bars(&*kernel, &q, &z, |grad| back(&psi, grad).unwrap());
+            let again = bars(&*kernel, &q, &z, |grad| {
+                Analytic.psi_adjoint(&*kernel, &q, &z, &psi, grad).unwrap();
+            });
+            assert_eq!(kept, again);
+        }
+        assert!(Plan::new(&Rbf::new(3), &q, &z).unwrap().values(q.n()) > 0);
     }
 }

@@ -8,7 +8,11 @@ use crate::expectation::{Gaussians, Psi, check_shapes};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::param;
+use crate::scratch::Scratch;
 use std::ops::Range;
+
+/// Of each pair the values at some points, where they were kept.
+pub(super) type Kept = Vec<Option<Scratch>>;
 
 /// What the backward pass of some points gathers.
 pub(super) struct Gathered {
@@ -26,8 +30,8 @@ pub(super) struct Psi0Bar<'g> {
 
 /// A kernel's terms, with inputs and inducing inputs.
 pub(super) struct Plan<'a> {
-    q: &'a Gaussians,
-    z: &'a Mat,
+    pub q: &'a Gaussians,
+    pub z: &'a Mat,
     theta: Vec<f64>,
     factors: Vec<Factor>,
     pub unit: Factor,
@@ -83,8 +87,14 @@ impl<'a> Plan<'a> {
         self.factors.iter().map(|f| f.scale * product(f, None)).sum()
     }
 
-    /// Ψ0 and the lower triangle of Ψ2 of some points; adds their rows of Ψ1.
-    pub fn forward(&self, points: Range<usize>, psi1: &mut [f64]) -> (f64, Mat) {
+    /// How many numbers the values of all pairs take.
+    pub fn values(&self, points: usize) -> usize {
+        self.pairs().iter().filter(|p| p.is_pure()).map(|p| p.shape().numbers(points)).sum()
+    }
+
+    /// Ψ0 and the lower triangle of Ψ2 of some points, and the values of pairs if they are to be kept; adds their rows
+    /// of Ψ1.
+    pub fn forward(&self, points: Range<usize>, psi1: &mut [f64], keep: bool) -> (f64, Mat, Kept) {
         let (m, from) = (self.z.rows(), points.start);
         let (singles, pairs) = (self.singles(), self.pairs());
         let psi0 = points.clone().map(|n| self.psi0(n, None)).sum();
@@ -106,15 +116,18 @@ impl<'a> Plan<'a> {
                 false => moments::each(single, self.q, self.z, points.clone(), &mut visit),
             }
         }
-        let mut psi2 = Mat::zeros(m, m);
+        let (mut psi2, mut kept) = (Mat::zeros(m, m), Kept::new());
         for pair in &pairs {
-            let sum = match pair.is_pure() {
-                true => gauss::sum(pair, self.q, self.z, points.clone()),
+            let pure = pair.is_pure();
+            let mut values = (keep && pure).then(|| Scratch::take(pair.shape().numbers(points.len())));
+            let sum = match pure {
+                true => gauss::sum(pair, self.q, self.z, points.clone(), values.as_deref_mut()),
                 false => moments::sum(pair, self.q, self.z, points.clone()),
             };
             self.spread(pair, &sum, &mut psi2);
+            kept.push(values);
         }
-        (psi0, psi2)
+        (psi0, psi2, kept)
     }
 
     /// Adds a pair's C + Cᵀ (C alone where the terms are the same) to the lower triangle of Ψ2.
@@ -139,6 +152,7 @@ impl<'a> Plan<'a> {
         bar: &Psi,
         mean_bar: &mut [f64],
         var_bar: &mut [f64],
+        kept: Option<&Kept>,
     ) -> Gathered {
         let (m, dim, from) = (self.z.rows(), self.q.dim(), points.start);
         let mut got = Gathered { theta: vec![0.0; self.theta.len()], z: Mat::zeros(m, dim) };
@@ -177,7 +191,8 @@ impl<'a> Plan<'a> {
                 }
             }
         }
-        for pair in &self.pairs() {
+        for (p, pair) in self.pairs().iter().enumerate() {
+            let kept = kept.and_then(|kept| kept[p].as_deref());
             // F̄ of C: both places of Ψ2 that an entry of C reaches.
             let c_bar = |i: usize, j: usize| match (pair.same, i.cmp(&j)) {
                 (true, std::cmp::Ordering::Less) => 0.0,
@@ -194,7 +209,7 @@ impl<'a> Plan<'a> {
                 }
             }
             let bars = Bars { mean: mean_bar, var: var_bar };
-            let values = self.pull(pair, points.clone(), Weights::Same(&weights), bars, &mut got);
+            let values = self.pull(pair, points.clone(), Weights::Same(&weights, kept), bars, &mut got);
             if !pair.is_pure() {
                 self.pull_monomials(pair, &values, &c_bar, &mut got.z);
             }
@@ -246,13 +261,13 @@ impl<'a> Plan<'a> {
             (true, Weights::Each(weigh)) => {
                 gauss_adjoint::pull_rows(pair, q, z, points, weigh, bars, &mut slopes);
             }
-            (true, Weights::Same(weights)) => {
-                gauss_adjoint::pull(pair, q, z, points, weights, bars, &mut slopes);
+            (true, Weights::Same(weights, kept)) => {
+                gauss_adjoint::pull(pair, q, z, points, weights, kept, bars, &mut slopes);
             }
             (false, Weights::Each(weigh)) => {
                 values = moments::pull(pair, q, z, points, weigh, bars, &mut slopes);
             }
-            (false, Weights::Same(weights)) => {
+            (false, Weights::Same(weights, _)) => {
                 let weigh = |_: usize, out: &mut [f64]| out.copy_from_slice(weights);
                 values = moments::pull(pair, q, z, points, &weigh, bars, &mut slopes);
             }
@@ -271,8 +286,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// F̄ of a pair's values: written for each point, or the same at all of them.
+/// F̄ of a pair's values: written for each point, or the same at all of them, with the values if they were kept.
 enum Weights<'w> {
     Each(&'w dyn Fn(usize, &mut [f64])),
-    Same(&'w [f64]),
+    Same(&'w [f64], Option<&'w [f64]>),
 }

@@ -7,7 +7,7 @@
 
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::vmath::fma;
+use crate::vmath::{exp_decay, fma};
 use std::ops::Range;
 
 pub(super) const BLOCK: usize = 4;
@@ -16,6 +16,19 @@ pub(super) const HALF: usize = BLOCK / 2;
 pub(super) type Rows<const L: usize> = [[f64; L]; BLOCK];
 /// Pairs at L points.
 pub(super) type Tile<const L: usize> = [[[f64; L]; HALF]; BLOCK];
+
+/// The most lanes that any machine has.
+const MOST_LANES: usize = 8;
+
+/// Numbers as tiles.
+pub(super) fn as_tiles<const L: usize>(numbers: &[f64]) -> &[Tile<L>] {
+    numbers.as_chunks().0.as_chunks().0.as_chunks().0
+}
+
+/// The same, to write to.
+pub(super) fn as_tiles_mut<const L: usize>(numbers: &mut [f64]) -> &mut [Tile<L>] {
+    numbers.as_chunks_mut().0.as_chunks_mut().0.as_chunks_mut().0
+}
 
 /// Which pairs there are; places beyond the last row or column repeat it.
 #[derive(Clone, Copy)]
@@ -46,6 +59,11 @@ impl Shape {
     /// The number of tiles; they go row of blocks by row of blocks.
     pub fn tiles(self) -> usize {
         (0..self.row_blocks()).flat_map(|b| 0..self.reach(b)).map(|c| self.halves(c)).sum()
+    }
+
+    /// The numbers that the tiles of so many points take, on any machine.
+    pub fn numbers(self, points: usize) -> usize {
+        self.tiles() * BLOCK * HALF * (points + MOST_LANES)
     }
 
     /// Visits (i, j, tile, row in it, column in it) of every pair that is needed.
@@ -166,15 +184,23 @@ impl<const L: usize> Group<L> {
         }
     }
 
-    /// The exponents of block `b` of rows with half `h` of block `c` of columns, plus a constant.
+    /// Adds a constant to every exponent.
     #[inline(always)]
-    pub fn exponents<const FMA: bool>(&self, b: usize, c: usize, h: usize, constant: &[f64; L]) -> Tile<L> {
+    pub fn lift(&mut self, constant: &[f64; L]) {
+        for row in self.left.as_flattened_mut() {
+            (0..L).for_each(|l| row[l] += constant[l]);
+        }
+    }
+
+    /// The exponents of block `b` of rows with half `h` of block `c` of columns.
+    #[inline(always)]
+    pub fn exponents<const FMA: bool>(&self, b: usize, c: usize, h: usize) -> Tile<L> {
         let (dim, left, right) = (self.dim, &self.left[b], &self.right[c]);
         let mut out = [[[0.0; L]; HALF]; BLOCK];
         for r in 0..BLOCK {
             for w in 0..HALF {
                 for l in 0..L {
-                    out[r][w][l] = constant[l] + left[r][l] + right[h * HALF + w][l];
+                    out[r][w][l] = left[r][l] + right[h * HALF + w][l];
                 }
             }
         }
@@ -191,6 +217,14 @@ impl<const L: usize> Group<L> {
         }
         out
     }
+}
+
+/// e^x of a block. Alone in its loop, it is a vector's work.
+#[inline(always)]
+pub(super) fn exp_rows<const FMA: bool, const L: usize>(rows: &Rows<L>) -> Rows<L> {
+    let mut out = *rows;
+    out.as_flattened_mut().iter_mut().for_each(|v| *v = exp_decay::<FMA>(*v));
+    out
 }
 
 /// Applies `f` to every number of a tile.

@@ -168,7 +168,8 @@ impl<S: Shape> Kernel for Stationary<S> {
     }
 
     fn star(&self) -> Option<&dyn StarKernel> {
-        Some(self)
+        // There κ is read off K.
+        self.variance.get().is_normal().then_some(self)
     }
 
     fn blocks(&self, z: &Mat) -> Option<Box<dyn CrossBlocks + '_>> {

@@ -1,6 +1,6 @@
 //! The shapes κ(r²) of stationary kernels.
 
-use crate::vmath::{exp, fma};
+use crate::vmath::{exp_decay, fma};
 
 /// The shapes of the stationary kernels here.
 pub mod shape {
@@ -27,8 +27,19 @@ pub trait Shape: Copy + Default + Send + Sync + 'static {
     const NAME: &'static str;
     /// Whether the shape has a parameter `alpha`.
     const HAS_ALPHA: bool = false;
+    /// What κ is computed from: r², or a multiple of r. Where that takes a root, loops may take it ahead, as processors
+    /// take roots beside other work but not if it waits for them.
+    #[inline(always)]
+    fn argument(r2: f64) -> f64 {
+        r2
+    }
+    /// κ and ∂κ/∂r² from the [`argument`](Self::argument).
+    fn kappa_at<const FMA: bool>(argument: f64, alpha: f64) -> (f64, f64);
     /// κ and ∂κ/∂r².
-    fn kappa<const FMA: bool>(r2: f64, alpha: f64) -> (f64, f64);
+    #[inline(always)]
+    fn kappa<const FMA: bool>(r2: f64, alpha: f64) -> (f64, f64) {
+        Self::kappa_at::<FMA>(Self::argument(r2), alpha)
+    }
     /// ∂κ/∂α.
     fn kappa_alpha(_r2: f64, _alpha: f64) -> f64 {
         0.0
@@ -37,12 +48,19 @@ pub trait Shape: Copy + Default + Send + Sync + 'static {
     const GAUSSIAN: bool = false;
 }
 
+/// A distance, or one at which e^−a is nothing, however large the factor before it. NaN stays NaN.
+#[inline(always)]
+fn near(a: f64) -> f64 {
+    const FAR: f64 = 708.0;
+    if a > FAR { FAR } else { a }
+}
+
 impl Shape for shape::Rbf {
     const NAME: &'static str = "rbf";
     const GAUSSIAN: bool = true;
     #[inline(always)]
-    fn kappa<const FMA: bool>(r2: f64, _: f64) -> (f64, f64) {
-        let k = exp::<FMA>(-0.5 * r2);
+    fn kappa_at<const FMA: bool>(r2: f64, _: f64) -> (f64, f64) {
+        let k = exp_decay::<FMA>(-0.5 * r2);
         (k, -0.5 * k)
     }
 }
@@ -50,9 +68,12 @@ impl Shape for shape::Rbf {
 impl Shape for shape::Matern12 {
     const NAME: &'static str = "matern12";
     #[inline(always)]
-    fn kappa<const FMA: bool>(r2: f64, _: f64) -> (f64, f64) {
-        let r = r2.sqrt();
-        let k = exp::<FMA>(-r);
+    fn argument(r2: f64) -> f64 {
+        near(r2.sqrt())
+    }
+    #[inline(always)]
+    fn kappa_at<const FMA: bool>(r: f64, _: f64) -> (f64, f64) {
+        let k = exp_decay::<FMA>(-r);
         (k, if r > 0.0 { -0.5 * k / r } else { 0.0 })
     }
 }
@@ -60,9 +81,12 @@ impl Shape for shape::Matern12 {
 impl Shape for shape::Matern32 {
     const NAME: &'static str = "matern32";
     #[inline(always)]
-    fn kappa<const FMA: bool>(r2: f64, _: f64) -> (f64, f64) {
-        let a = (3.0 * r2).sqrt();
-        let e = exp::<FMA>(-a);
+    fn argument(r2: f64) -> f64 {
+        near((3.0 * r2).sqrt())
+    }
+    #[inline(always)]
+    fn kappa_at<const FMA: bool>(a: f64, _: f64) -> (f64, f64) {
+        let e = exp_decay::<FMA>(-a);
         (fma::<FMA>(a, e, e), -1.5 * e)
     }
 }
@@ -70,9 +94,12 @@ impl Shape for shape::Matern32 {
 impl Shape for shape::Matern52 {
     const NAME: &'static str = "matern52";
     #[inline(always)]
-    fn kappa<const FMA: bool>(r2: f64, _: f64) -> (f64, f64) {
-        let a = (5.0 * r2).sqrt();
-        let e = exp::<FMA>(-a);
+    fn argument(r2: f64) -> f64 {
+        near((5.0 * r2).sqrt())
+    }
+    #[inline(always)]
+    fn kappa_at<const FMA: bool>(a: f64, _: f64) -> (f64, f64) {
+        let e = exp_decay::<FMA>(-a);
         (e * (1.0 + a + a * a / 3.0), -5.0 / 6.0 * e * (1.0 + a))
     }
 }
@@ -81,7 +108,7 @@ impl Shape for shape::RationalQuadratic {
     const NAME: &'static str = "rational_quadratic";
     const HAS_ALPHA: bool = true;
     #[inline(always)]
-    fn kappa<const FMA: bool>(r2: f64, alpha: f64) -> (f64, f64) {
+    fn kappa_at<const FMA: bool>(r2: f64, alpha: f64) -> (f64, f64) {
         let log_base = (r2 / (2.0 * alpha)).ln_1p();
         let k = (-alpha * log_base).exp();
         (k, -0.5 * k / (1.0 + r2 / (2.0 * alpha)))

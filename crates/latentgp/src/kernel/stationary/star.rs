@@ -1,229 +1,292 @@
 //! Stationary kernels at stars: r² of a sigma point is that of its centre with one term exchanged.
 //!
 //! ```text
-//! e_q = (μ_q − z_q)/ℓ_q     h = ξ√S_q/ℓ_q     r² = (Σ e² − e_q²) + (e_q + h)²
+//! e_q = (μ_q − z_q)/ℓ_q     t_q = √S_q/ℓ_q     r² = (Σ e² − e_q²) + (e_q + ξt_q)²
 //! ```
 //!
-//! Backward, with g_s = K̄_s σ_f² ∂κ/∂r², everything that a coordinate at rest receives depends on G = Σ_s g_s alone, and a
-//! pair adds one product for the coordinate that moves.
+//! Backward, with g_s = w_s K̄_s σ_f² ∂κ/∂r² and A_p = Σ g_s ξ_sᵖ over the arms along an axis, everything that a coordinate
+//! at rest receives depends on G = Σ_s g_s alone:
+//!
+//! ```text
+//! half of   ∂F/∂μ_q ℓ_q = −∂F/∂z_q ℓ_q = G e + t A_1     ∂F/∂√S_q ℓ_q = e A_1 + t A_2
+//!           −∂F/∂ℓ_q ℓ_q = G e² + 2 e t A_1 + t² A_2
+//! ```
 
-use super::{LANES, Shape, Stationary};
-use crate::kernel::{Star, StarBlocks, StarGrad, StarKernel};
+use super::{Shape, Stationary};
+use crate::kernel::star::{LANES, Star, StarBlocks, StarKernel};
 use crate::mat::Mat;
+use crate::scratch::Scratch;
 use crate::vmath::{Vectorized, fma, vectorize};
 
 type Lanes = [f64; LANES];
+const ZERO: Lanes = [0.0; LANES];
 
 impl<S: Shape> StarKernel for Stationary<S> {
     fn at<'a>(&'a self, z: &'a Mat) -> Box<dyn StarBlocks + 'a> {
-        let centre = Centre::new(z);
-        let zeros = |each: usize| vec![[0.0; LANES]; each * centre.line.len()];
+        let axis = |inverse: f64| Axis { inverse, e: ZERO, along: ZERO, z_bar: ZERO, l_bar: ZERO };
         Box::new(Blocks {
             kernel: self,
-            m: z.rows(),
-            inverse: self.inverse_lengthscales(),
-            bar: zeros(1),
-            slope: zeros(1),
-            sum: zeros(1),
-            moved: zeros(z.cols()),
-            z_bar: zeros(z.cols()),
-            l_bar: vec![0.0; z.cols()],
-            centre,
+            z,
+            axes: self.inverse_lengthscales().into_iter().map(axis).collect(),
+            slope: Scratch::default(),
+            z_bar: Vec::new(),
+            k_bar: ZERO,
+            alpha_bar: 0.0,
         })
     }
 }
 
+/// What one axis has of [`LANES`] centres and one z.
+struct Axis {
+    /// 1/ℓ.
+    inverse: f64,
+    e: Lanes,
+    /// t A_1.
+    along: Lanes,
+    /// Half of ∂F/∂z ℓ, of one z and all centres of a star.
+    z_bar: Lanes,
+    /// Half of −∂F/∂ℓ ℓ, of everything so far.
+    l_bar: Lanes,
+}
+
 struct Blocks<'a, S: Shape> {
     kernel: &'a Stationary<S>,
-    m: usize,
-    inverse: Vec<f64>,
-    centre: Centre,
-    /// One row of K̄, ∂κ/∂r² of an arm, and G.
-    bar: Vec<Lanes>,
-    slope: Vec<Lanes>,
-    sum: Vec<Lanes>,
-    /// g·h of the arms along each axis, and Z̄, Q numbers for each chunk.
-    moved: Vec<Lanes>,
+    z: &'a Mat,
+    axes: Vec<Axis>,
+    /// σ_f² ∂κ/∂r², where the last star was kept.
+    slope: Scratch,
+    /// Half of ∂F/∂z ℓ, M×Q.
     z_bar: Vec<Lanes>,
-    l_bar: Vec<f64>,
+    /// Σ K̄ ∘ K.
+    k_bar: Lanes,
+    alpha_bar: f64,
 }
 
 impl<S: Shape> StarBlocks for Blocks<'_, S> {
-    fn cross(&mut self, at: &Star<'_>, out: &mut Mat) {
-        if self.m > 0 {
-            vectorize(Cross { blocks: self, at, out });
+    fn cross(&mut self, at: &Star<'_>, keep: bool, out: &mut Mat) {
+        if out.is_empty() {
+            return;
         }
+        if keep && self.slope.len() < out.len() {
+            self.slope = Scratch::take(out.len());
+        }
+        vectorize(Cross { blocks: self, at, keep, out });
     }
 
-    fn cross_adjoint(&mut self, at: &Star<'_>, bar: &Mat, grad: StarGrad<'_>) {
-        if self.m > 0 {
-            vectorize(Adjoint { blocks: self, at, bar, grad });
+    fn pull(&mut self, at: &Star<'_>, k: &Mat, bar: &Mat, mean: &mut Mat, std: &mut Mat) {
+        if k.is_empty() {
+            return;
         }
+        self.z_bar.resize(self.z.len(), ZERO);
+        vectorize(Pull { blocks: self, at, k, bar, mean, std });
+    }
+
+    fn finish(&mut self, theta: &mut [f64], z: &mut Mat) {
+        let sum = |lanes: &mut Lanes| std::mem::replace(lanes, ZERO).iter().sum::<f64>();
+        let dim = self.axes.len();
+        for (at, lanes) in self.z_bar.iter_mut().enumerate() {
+            z.as_mut_slice()[at] += 2.0 * self.axes[at % dim].inverse * sum(lanes);
+        }
+        let l_bar: Vec<f64> = self.axes.iter_mut().map(|a| -2.0 * a.inverse * sum(&mut a.l_bar)).collect();
+        let variance_bar = sum(&mut self.k_bar) / self.kernel.variance.get();
+        self.kernel.add_theta(theta, variance_bar, &l_bar, std::mem::take(&mut self.alpha_bar));
     }
 }
 
-/// One row's centre against all of Z, Q numbers for each chunk of [`LANES`] columns.
-struct Centre {
-    dim: usize,
-    z: Vec<Lanes>,
-    /// e.
-    e: Vec<Lanes>,
-    /// Σ_q e².
-    square: Vec<Lanes>,
-    /// r² of an arm.
-    line: Vec<Lanes>,
+#[inline(always)]
+fn lanes(of: &[f64]) -> &[Lanes] {
+    of.as_chunks().0
 }
 
-impl Centre {
-    fn new(z: &Mat) -> Self {
-        let (m, dim) = (z.rows(), z.cols());
-        let chunks = m.div_ceil(LANES);
-        let at = |c: usize, q: usize| std::array::from_fn(|k| z[((c * LANES + k).min(m - 1), q)]);
-        let z: Vec<Lanes> = (0..chunks).flat_map(|c| (0..dim).map(move |q| at(c, q))).collect();
-        Centre { dim, e: z.clone(), z, square: vec![[0.0; LANES]; chunks], line: vec![[0.0; LANES]; chunks] }
-    }
+#[inline(always)]
+fn lanes_mut(of: &mut [f64]) -> &mut [Lanes] {
+    of.as_chunks_mut().0
+}
 
-    #[inline(always)]
-    fn place<const FMA: bool>(&mut self, mean: &[f64], inverse: &[f64]) {
-        let chunks = self.z.chunks_exact(self.dim).zip(self.e.chunks_exact_mut(self.dim));
-        for (square, (z, e)) in self.square.iter_mut().zip(chunks) {
-            let mut sum = [0.0; LANES];
-            for ((z, e), (mean, inverse)) in z.iter().zip(e).zip(mean.iter().zip(inverse)) {
-                let new = z.map(|z| (mean - z) * inverse);
-                for k in 0..LANES {
-                    sum[k] = fma::<FMA>(new[k], new[k], sum[k]);
-                }
-                *e = new;
-            }
-            *square = sum;
+/// Sets e of every axis to that of chunk c of the centres; returns Σ e².
+#[inline(always)]
+fn place<const FMA: bool>(axes: &mut [Axis], mean: &[Lanes], c: usize, z: &[f64]) -> Lanes {
+    let (chunks, mut sum) = (mean.len() / axes.len(), ZERO);
+    for ((q, axis), z) in axes.iter_mut().enumerate().zip(z) {
+        let (mean, inverse, mut e) = (mean[q * chunks + c], axis.inverse, ZERO);
+        for k in 0..LANES {
+            e[k] = (mean[k] - z) * inverse;
+            sum[k] = fma::<FMA>(e[k], e[k], sum[k]);
         }
+        axis.e = e;
     }
+    sum
+}
 
-    /// Sets `line` to r² with coordinate q moved by h.
-    #[inline(always)]
-    fn arm<const FMA: bool>(&mut self, q: usize, h: f64) {
-        let columns = self.square.iter().zip(self.e.chunks_exact(self.dim));
-        for (line, (square, e)) in self.line.iter_mut().zip(columns) {
-            let (e, mut r2) = (e[q], [0.0; LANES]);
-            for k in 0..LANES {
-                let rest = fma::<FMA>(-e[k], e[k], square[k]);
-                let moved = e[k] + h;
-                r2[k] = fma::<FMA>(moved, moved, if rest > 0.0 { rest } else { 0.0 });
-            }
-            *line = r2;
-        }
+/// Σ e² − e², of the axes at rest.
+#[inline(always)]
+fn rest<const FMA: bool>(sum: &Lanes, e: &Lanes) -> Lanes {
+    let mut rest = ZERO;
+    for k in 0..LANES {
+        let less = fma::<FMA>(-e[k], e[k], sum[k]);
+        rest[k] = if less > 0.0 { less } else { 0.0 };
     }
+    rest
 }
 
 struct Cross<'t, 'a, S: Shape> {
     blocks: &'t mut Blocks<'a, S>,
     at: &'t Star<'t>,
+    keep: bool,
     out: &'t mut Mat,
+}
+
+impl<S: Shape> Cross<'_, '_, S> {
+    /// r² of one z.
+    #[inline(always)]
+    fn distances<const FMA: bool>(axes: &mut [Axis], at: &Star<'_>, z: &[f64], row: &mut [f64]) {
+        let (mean, std) = (lanes(at.mean.as_slice()), lanes(at.std.as_slice()));
+        let (row, arms, chunks) = (lanes_mut(row), at.arms.all(), at.mean.cols() / LANES);
+        for c in 0..chunks {
+            let sum = place::<FMA>(axes, mean, c, z);
+            for (q, axis) in axes.iter().enumerate() {
+                let (std, e, rest) = (std[q * chunks + c], axis.e, rest::<FMA>(&sum, &axis.e));
+                for s in at.arms.along(q) {
+                    let (reach, mut r2) = (arms[s].xi * axis.inverse, ZERO);
+                    for k in 0..LANES {
+                        let moved = fma::<FMA>(reach, std[k], e[k]);
+                        r2[k] = fma::<FMA>(moved, moved, rest[k]);
+                    }
+                    row[s * chunks + c] = r2;
+                }
+            }
+        }
+    }
 }
 
 impl<S: Shape> Vectorized for Cross<'_, '_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Star { mean, std, points, arms } = self.at;
-        let Blocks { kernel, m, inverse, centre, .. } = self.blocks;
-        let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
-        for (i, n) in points.clone().enumerate() {
-            centre.place::<FMA>(mean.row(n), inverse);
-            for (s, arm) in arms.iter().enumerate() {
-                centre.arm::<FMA>(arm.axis, arm.xi * std[(n, arm.axis)] * inverse[arm.axis]);
-                let line = centre.line.as_flattened_mut();
-                for v in line.iter_mut() {
-                    *v = variance * S::kappa::<FMA>(*v, alpha).0;
+        let Blocks { kernel, z, axes, slope, .. } = self.blocks;
+        let (variance, alpha, width) = (kernel.variance.get(), kernel.alpha(), self.out.cols());
+        // A row waits with its arguments for the next one, whose roots are taken beside its exponentials.
+        let mut slopes = slope.chunks_exact_mut(width);
+        let mut before: &mut [f64] = &mut [];
+        for (j, row) in self.out.as_mut_slice().chunks_exact_mut(width).enumerate() {
+            Self::distances::<FMA>(axes, self.at, z.row(j), row);
+            if j == 0 {
+                row.iter_mut().for_each(|v| *v = S::argument(*v));
+            } else if self.keep {
+                let slope = slopes.next().unwrap_or_default();
+                for ((v, k), slope) in row.iter_mut().zip(before).zip(slope) {
+                    *v = S::argument(*v);
+                    (*k, *slope) = scaled::<S, FMA>(*k, variance, alpha);
                 }
-                self.out.row_mut(s * points.len() + i).copy_from_slice(&line[..*m]);
+            } else {
+                for (v, k) in row.iter_mut().zip(before) {
+                    *v = S::argument(*v);
+                    *k = scaled::<S, FMA>(*k, variance, alpha).0;
+                }
+            }
+            before = row;
+        }
+        if self.keep {
+            for (k, slope) in before.iter_mut().zip(slopes.next().unwrap_or_default()) {
+                (*k, *slope) = scaled::<S, FMA>(*k, variance, alpha);
+            }
+        } else {
+            for k in before {
+                *k = scaled::<S, FMA>(*k, variance, alpha).0;
             }
         }
     }
 }
 
-struct Adjoint<'t, 'a, S: Shape> {
-    blocks: &'t mut Blocks<'a, S>,
-    at: &'t Star<'t>,
-    bar: &'t Mat,
-    grad: StarGrad<'t>,
+/// σ_f² κ and σ_f² ∂κ/∂r².
+#[inline(always)]
+fn scaled<S: Shape, const FMA: bool>(argument: f64, variance: f64, alpha: f64) -> (f64, f64) {
+    let (kappa, slope) = S::kappa_at::<FMA>(argument, alpha);
+    (variance * kappa, variance * slope)
 }
 
-impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
+struct Pull<'t, 'a, S: Shape> {
+    blocks: &'t mut Blocks<'a, S>,
+    at: &'t Star<'t>,
+    k: &'t Mat,
+    bar: &'t Mat,
+    mean: &'t mut Mat,
+    std: &'t mut Mat,
+}
+
+impl<S: Shape> Vectorized for Pull<'_, '_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Star { mean, std, points, arms } = self.at;
-        let Blocks { kernel, m, inverse, centre, bar, slope, sum, moved, z_bar, l_bar } = self.blocks;
-        let (rows, dim, chunks) = (points.len(), centre.dim, centre.line.len());
+        let Star { mean, std, arms } = *self.at;
+        let Blocks { kernel, z, axes, slope, z_bar, k_bar, alpha_bar } = self.blocks;
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
-        z_bar.fill([0.0; LANES]);
-        l_bar.fill(0.0);
-        let (mut variance_bar, mut alpha_bar) = (0.0, 0.0);
-        for (i, n) in points.clone().enumerate() {
-            centre.place::<FMA>(mean.row(n), inverse);
-            sum.fill([0.0; LANES]);
-            moved.fill([0.0; LANES]);
-            for (s, arm) in arms.iter().enumerate() {
-                let q = arm.axis;
-                let h = arm.xi * std[(n, q)] * inverse[q];
-                centre.arm::<FMA>(q, h);
-                bar.as_flattened_mut()[..*m].copy_from_slice(self.bar.row(s * rows + i));
-                if S::HAS_ALPHA {
-                    for (bar, r2) in bar.as_flattened().iter().zip(centre.line.as_flattened()) {
-                        alpha_bar += bar * variance * S::kappa_alpha(*r2, alpha);
+        let (width, chunks, dim) = (self.k.cols(), mean.cols() / LANES, axes.len());
+        let (mean, std, all) = (lanes(mean.as_slice()), lanes(std.as_slice()), arms.all());
+        let (mean_bar, std_bar) = (lanes_mut(self.mean.as_mut_slice()), lanes_mut(self.std.as_mut_slice()));
+        let mut total = *k_bar;
+        for j in 0..z.rows() {
+            let (k, bar) = (lanes(self.k.row(j)), lanes(self.bar.row(j)));
+            let slope = lanes(&slope[j * width..(j + 1) * width]);
+            axes.iter_mut().for_each(|axis| axis.z_bar = ZERO);
+            for c in 0..chunks {
+                let sum = place::<FMA>(axes, mean, c, z.row(j));
+                let mut g_all = ZERO;
+                for (q, axis) in axes.iter_mut().enumerate() {
+                    let mut a = [ZERO; 3];
+                    for s in arms.along(q) {
+                        let (xi, weight, at) = (all[s].xi, all[s].weight, s * chunks + c);
+                        let (k, slope, bar, xi2) = (k[at], slope[at], bar[at], xi * xi);
+                        for i in 0..LANES {
+                            let bar = weight * bar[i];
+                            let g = bar * slope[i];
+                            total[i] = fma::<FMA>(bar, k[i], total[i]);
+                            a[0][i] += g;
+                            a[1][i] = fma::<FMA>(g, xi, a[1][i]);
+                            a[2][i] = fma::<FMA>(g, xi2, a[2][i]);
+                        }
+                        if S::HAS_ALPHA {
+                            let rest = rest::<FMA>(&sum, &axis.e);
+                            for i in 0..LANES {
+                                let moved = axis.e[i] + xi * axis.inverse * std[q * chunks + c][i];
+                                let r2 = fma::<FMA>(moved, moved, rest[i]);
+                                *alpha_bar += weight * bar[i] * variance * S::kappa_alpha(r2, alpha);
+                            }
+                        }
                     }
-                }
-                let line = centre.line.as_flattened_mut().iter_mut();
-                for (line, slope) in line.zip(slope.as_flattened_mut()) {
-                    (*line, *slope) = S::kappa::<FMA>(*line, alpha);
-                }
-                // Σ K̄κ, Σ g(e + h) and Σ g((e + h)² − e²).
-                let mut sums = [[0.0; LANES]; 3];
-                for c in 0..chunks {
-                    let (e, bar, kappa, slope) = (centre.e[c * dim + q], bar[c], centre.line[c], slope[c]);
-                    let (mut all, mut along) = (sum[c], moved[c * dim + q]);
-                    for k in 0..LANES {
-                        let g = bar[k] * variance * slope[k];
-                        all[k] += g;
-                        along[k] = fma::<FMA>(g, h, along[k]);
-                        sums[0][k] = fma::<FMA>(bar[k], kappa[k], sums[0][k]);
-                        sums[1][k] = fma::<FMA>(g, e[k] + h, sums[1][k]);
-                        sums[2][k] = fma::<FMA>(g * h, (e[k] + h) + e[k], sums[2][k]);
+                    let at = q * chunks + c;
+                    let (inverse, e, std, mut std_sum, mut l_bar) =
+                        (axis.inverse, axis.e, std[at], std_bar[at], axis.l_bar);
+                    for i in 0..LANES {
+                        let t = inverse * std[i];
+                        let along = t * a[1][i];
+                        let reach = fma::<FMA>(e[i], a[1][i], t * a[2][i]);
+                        g_all[i] += a[0][i];
+                        std_sum[i] = fma::<FMA>(2.0 * inverse, reach, std_sum[i]);
+                        l_bar[i] = fma::<FMA>(t, reach, fma::<FMA>(e[i], along, l_bar[i]));
+                        a[1][i] = along;
                     }
-                    (sum[c], moved[c * dim + q]) = (all, along);
+                    (std_bar[at], axis.l_bar, axis.along) = (std_sum, l_bar, a[1]);
                 }
-                let [kappa, reach, stretch] = sums.map(|lanes| lanes.iter().sum::<f64>());
-                variance_bar += kappa;
-                l_bar[q] -= 2.0 * inverse[q] * stretch;
-                if std[(n, q)] > 0.0 {
-                    self.grad.var[i * dim + q] += inverse[q] * reach * arm.xi / std[(n, q)];
+                for (q, axis) in axes.iter_mut().enumerate() {
+                    let (at, inverse, e, along) = (q * chunks + c, axis.inverse, axis.e, axis.along);
+                    let (mut mean_sum, mut z_sum, mut l_bar) = (mean_bar[at], axis.z_bar, axis.l_bar);
+                    for i in 0..LANES {
+                        let ge = g_all[i] * e[i];
+                        let both = ge + along[i];
+                        mean_sum[i] = fma::<FMA>(2.0 * inverse, both, mean_sum[i]);
+                        z_sum[i] -= both;
+                        l_bar[i] = fma::<FMA>(ge, e[i], l_bar[i]);
+                    }
+                    (mean_bar[at], axis.z_bar, axis.l_bar) = (mean_sum, z_sum, l_bar);
                 }
             }
-            for q in 0..dim {
-                // Σ (Ge + Σ gh) and Σ Ge².
-                let mut sums = [[0.0; LANES]; 2];
-                for c in 0..chunks {
-                    let (e, all, along) = (centre.e[c * dim + q], sum[c], moved[c * dim + q]);
-                    let mut z = z_bar[c * dim + q];
-                    for k in 0..LANES {
-                        let both = fma::<FMA>(all[k], e[k], along[k]);
-                        sums[0][k] += both;
-                        sums[1][k] = fma::<FMA>(all[k] * e[k], e[k], sums[1][k]);
-                        z[k] -= both;
-                    }
-                    z_bar[c * dim + q] = z;
+            for (sum, axis) in z_bar[j * dim..(j + 1) * dim].iter_mut().zip(&*axes) {
+                for i in 0..LANES {
+                    sum[i] += axis.z_bar[i];
                 }
-                let [shift, stretch] = sums.map(|lanes| lanes.iter().sum::<f64>());
-                self.grad.mean[i * dim + q] += 2.0 * inverse[q] * shift;
-                l_bar[q] -= 2.0 * inverse[q] * stretch;
             }
         }
-        for j in 0..*m {
-            for q in 0..dim {
-                self.grad.z[(j, q)] += 2.0 * inverse[q] * z_bar[j / LANES * dim + q][j % LANES];
-            }
-        }
-        kernel.add_theta(self.grad.theta, variance_bar, l_bar, alpha_bar);
+        *k_bar = total;
     }
 }

@@ -1,0 +1,518 @@
+//! Rules whose nodes move one coordinate each, with kernels that know [`Star`]s: what [`rule`](super::rule) says, for less.
+//!
+//! ```text
+//! forward    K = k(Z, x), M×SB     Ψ1 = Σ w_s K_sᵀ     Ψ2 = K W Kᵀ
+//! backward   K̄ = (Ψ̄1ᵀ + (Ψ̄2 + Ψ̄2ᵀ) K) W  ──pull──▶  μ̄, S̄, Z̄, θ̄
+//! ```
+//!
+//! A tile has B points, in lanes, and all arms; its K stays in the cache. Where B is more than there are points, the last is
+//! repeated, and counts nothing.
+
+use super::rule::Rule;
+use super::{Back, Gaussians, Psi, PsiGrad};
+use crate::blocks::{self, part_rows};
+use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarBlocks, StarKernel};
+use crate::linalg::{self, Cholesky, Op};
+use crate::mat::Mat;
+use crate::param;
+use crate::scratch;
+use crate::vmath::{Vectorized, fma, vectorize};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// Numbers of K in a tile, about: on the way back K, its slopes and K̄ stay in the second-level cache together.
+const ROOM: usize = 1 << 14;
+/// Points of a tile at the most.
+const POINTS: usize = 64;
+/// Numbers of K in all that are worth keeping for the way back: more would leave the cache, and are computed as fast again.
+const KEPT: usize = 1 << 18;
+
+/// All points, the arms of each, and what they meet.
+pub(super) struct Stars<'a> {
+    kernel: &'a dyn StarKernel,
+    q: &'a Gaussians,
+    z: &'a Mat,
+    /// Some arms at a time, where there are more than a tile has room for.
+    arms: Vec<Arms>,
+    /// The weight of every node, where all have the same.
+    common: Option<f64>,
+    /// Σ w.
+    weight: f64,
+}
+
+/// Some points in lanes: μ, √S and their gradients, Q×B.
+#[derive(Default)]
+struct Tile {
+    points: Range<usize>,
+    mean: Mat,
+    std: Mat,
+    mean_bar: Mat,
+    std_bar: Mat,
+}
+
+impl Tile {
+    /// Takes some points.
+    fn place(&mut self, points: Range<usize>, q: &Gaussians) {
+        let (dim, lanes, last) = (q.dim(), points.len().next_multiple_of(LANES), points.end - 1);
+        self.mean.resize(dim, lanes);
+        self.std.resize(dim, lanes);
+        for i in 0..lanes {
+            let n = (points.start + i).min(last);
+            for (d, (mean, var)) in q.mean.row(n).iter().zip(q.var.row(n)).enumerate() {
+                self.mean[(d, i)] = *mean;
+                self.std[(d, i)] = var.sqrt();
+            }
+        }
+        self.points = points;
+    }
+
+    fn clear_bars(&mut self) {
+        for bar in [&mut self.mean_bar, &mut self.std_bar] {
+            bar.resize(self.mean.rows(), self.mean.cols());
+            bar.fill(0.0);
+        }
+    }
+
+    /// B.
+    fn lanes(&self) -> usize {
+        self.mean.cols()
+    }
+
+    /// Zeros in the columns of lanes that have no point of their own.
+    fn blank(&self, k: &mut Mat) {
+        let (own, lanes) = (self.points.len(), self.lanes());
+        if own < lanes {
+            k.as_mut_slice().chunks_exact_mut(lanes).for_each(|arm| arm[own..].fill(0.0));
+        }
+    }
+
+    /// Adds the gradients to rows of μ̄ and S̄; S̄ = ∂F/∂√S / 2√S.
+    fn hand_out(&self, mean: &mut [f64], var: &mut [f64]) {
+        let dim = self.mean.rows();
+        let rows = mean.chunks_exact_mut(dim).zip(var.chunks_exact_mut(dim));
+        for (i, (mean, var)) in rows.enumerate() {
+            for d in 0..dim {
+                mean[d] += self.mean_bar[(d, i)];
+                let std = self.std[(d, i)];
+                if std > 0.0 {
+                    var[d] += self.std_bar[(d, i)] / (2.0 * std);
+                }
+            }
+        }
+    }
+}
+
+/// What works on one part of the points: K, and the kernel that keeps its slopes, are of the last tile.
+struct Work<'a> {
+    blocks: Box<dyn StarBlocks + 'a>,
+    tile: Tile,
+    k: Mat,
+    k_bar: Mat,
+}
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        scratch::give(&mut self.k);
+        scratch::give(&mut self.k_bar);
+    }
+}
+
+impl<'a> Stars<'a> {
+    /// `None` where the nodes are no star, or the kernel knows none.
+    pub fn new(rule: &impl Rule, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Option<Self> {
+        let (kernel, dim) = (kernel.star()?, q.dim());
+        if rule.draws(dim, 0).is_some() {
+            return None;
+        }
+        let weights = rule.weights(dim);
+        let together = (ROOM / (LANES * z.rows().max(1))).max(2 * dim + 1);
+        let arms = Arms::of(&rule.nodes(dim), &weights, together)?;
+        let common = weights.iter().all(|w| *w == weights[0]).then_some(weights[0]);
+        Some(Stars { kernel, q, z, arms, common, weight: weights.iter().sum() })
+    }
+
+    /// Operations a point, roughly.
+    fn cost(&self) -> usize {
+        let (m, arms) = (self.z.rows(), self.arms.iter().map(|arms| arms.all().len()).sum::<usize>());
+        arms.saturating_mul(m * (16 + m / 4))
+    }
+
+    fn work(&self) -> Work<'a> {
+        Work {
+            blocks: self.kernel.at(self.z),
+            tile: Tile::default(),
+            k: Mat::default(),
+            k_bar: Mat::default(),
+        }
+    }
+
+    /// Points of a tile with `room` numbers of K, at the most.
+    fn most(&self, room: usize) -> usize {
+        let wide = self.arms[0].all().len() * self.z.rows();
+        (room / wide / LANES * LANES).clamp(LANES, POINTS)
+    }
+
+    /// Tiles of some points that have about as many each.
+    fn tiles(&self, points: Range<usize>, room: usize) -> impl Iterator<Item = Range<usize>> {
+        let tiles = points.len().div_ceil(self.most(room)).max(1);
+        let each = points.len().div_ceil(tiles).next_multiple_of(LANES);
+        let end = points.end;
+        points.step_by(each).map(move |start| start..(start + each).min(end))
+    }
+
+    /// K of the tile and some arms.
+    fn cross(&self, work: &mut Work<'a>, arms: &Arms, keep: bool) {
+        let Work { blocks, tile, k, .. } = work;
+        scratch::shape(k, self.z.rows(), arms.all().len() * tile.lanes());
+        blocks.cross(&Star { mean: &tile.mean, std: &tile.std, arms }, keep, k);
+        tile.blank(k);
+    }
+
+    /// The lower triangle of Ψ2 of some points, and what worked on them; adds their rows of Ψ1.
+    fn forward(
+        &self,
+        points: Range<usize>,
+        whiten: Option<&Cholesky>,
+        keep: bool,
+        psi1: &mut [f64],
+    ) -> (Mat, Work<'a>) {
+        let (m, from, mut work) = (self.z.rows(), points.start, self.work());
+        let (mut psi2, mut weighted) = (Mat::zeros(m, m), Mat::default());
+        for points in self.tiles(points, 2 * ROOM) {
+            let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
+            work.tile.place(points, self.q);
+            for arms in &self.arms {
+                self.cross(&mut work, arms, keep);
+                let k = &mut work.k;
+                vectorize(AddPsi1 { arms, k, psi1: &mut *psi1 });
+                if let Some(l) = whiten {
+                    l.solve_l(k);
+                }
+                match self.common {
+                    Some(w) => linalg::add_abt_lower(w, k, k, &mut psi2),
+                    None => {
+                        weigh(arms, k, &mut weighted);
+                        linalg::add_abt_lower(1.0, k, &weighted, &mut psi2);
+                    }
+                }
+            }
+        }
+        (psi2, work)
+    }
+
+    /// Chains back through a tile whose K is there. `doubled` is Ψ̄2 + Ψ̄2ᵀ.
+    fn pull(&self, work: &mut Work<'a>, arms: &Arms, psi1_bar: &Mat, doubled: &Mat) {
+        let Work { blocks, tile, k, k_bar } = work;
+        scratch::shape(k_bar, k.rows(), k.cols());
+        spread(psi1_bar, tile, k_bar);
+        linalg::gemm(1.0, doubled, Op::N, k, Op::N, k_bar);
+        let star = Star { mean: &tile.mean, std: &tile.std, arms };
+        blocks.pull(&star, k, k_bar, &mut tile.mean_bar, &mut tile.std_bar);
+    }
+
+    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄. Of one tile that is `kept` K is there.
+    fn backward(
+        &self,
+        points: Range<usize>,
+        kept: Option<&mut Work<'a>>,
+        psi1_bar: &Mat,
+        doubled: &Mat,
+        [mean, var]: [&mut [f64]; 2],
+    ) -> (Vec<f64>, Mat) {
+        let (dim, from) = (self.q.dim(), points.start);
+        let mut bars = (vec![0.0; param::count(self.kernel)], Mat::zeros(self.z.rows(), dim));
+        if let Some(work) = kept {
+            work.tile.clear_bars();
+            self.pull(work, &self.arms[0], psi1_bar, doubled);
+            work.tile.hand_out(mean, var);
+            work.blocks.finish(&mut bars.0, &mut bars.1);
+            return bars;
+        }
+        let mut work = self.work();
+        for points in self.tiles(points, ROOM) {
+            let own = (points.start - from) * dim..(points.end - from) * dim;
+            work.tile.place(points, self.q);
+            work.tile.clear_bars();
+            for arms in &self.arms {
+                self.cross(&mut work, arms, true);
+                self.pull(&mut work, arms, psi1_bar, doubled);
+            }
+            work.tile.hand_out(&mut mean[own.clone()], &mut var[own]);
+        }
+        work.blocks.finish(&mut bars.0, &mut bars.1);
+        bars
+    }
+
+    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given, and what worked on each part.
+    fn psi_and_work(&self, whiten: Option<&Cholesky>, keep: bool) -> (Psi, Vec<Work<'a>>) {
+        let (n, m) = (self.q.n(), self.z.rows());
+        let mut psi = Psi::zeros(n, m);
+        if n == 0 || m == 0 {
+            return (psi, Vec::new());
+        }
+        let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
+            let (psi2, work) = self.forward(points, whiten, keep, psi1);
+            (psi2, keep.then_some(work))
+        });
+        let add = |(psi2, work)| {
+            psi.psi2.add_scaled(1.0, &psi2);
+            work
+        };
+        let works = parts.into_iter().filter_map(add).collect();
+        linalg::mirror_lower(&mut psi.psi2);
+        // k(x, x) is the same everywhere.
+        let mut one = [0.0];
+        self.kernel.diag(&Mat::zeros(1, self.q.dim()), &mut one);
+        psi.psi0 = one[0] * n as f64 * self.weight;
+        (psi, works)
+    }
+
+    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given.
+    pub fn psi(&self, whiten: Option<&Cholesky>) -> Psi {
+        self.psi_and_work(whiten, false).0
+    }
+
+    /// Ψ and the way back, where that may be kept: each part is one tile, and all of them stay in the cache.
+    pub fn psi_and_back(self) -> (Psi, Back<'a>) {
+        let (n, arms) = (self.q.n(), self.arms[0].all().len());
+        let keep = self.arms.len() == 1
+            && n * arms * self.z.rows() <= KEPT
+            && n > 0
+            && !self.z.is_empty()
+            && part_rows(n) <= self.most(2 * ROOM);
+        let (psi, works) = self.psi_and_work(None, keep);
+        let back = move |bar: &Psi, grad: PsiGrad<'_>| {
+            self.chain(bar, grad, works.into_iter().map(Mutex::new).collect());
+            Ok(())
+        };
+        (psi, Box::new(back))
+    }
+
+    /// Chains Ψ̄ back.
+    pub fn psi_adjoint(&self, bar: &Psi, grad: PsiGrad<'_>) {
+        self.chain(bar, grad, Vec::new());
+    }
+
+    /// Chains Ψ̄ back, with what was kept of each part, if anything was.
+    fn chain(&self, bar: &Psi, grad: PsiGrad<'_>, kept: Vec<Mutex<Work<'a>>>) {
+        let n = self.q.n();
+        if n == 0 || self.z.rows() == 0 {
+            return;
+        }
+        let mut doubled = bar.psi2.t();
+        doubled.add_scaled(1.0, &bar.psi2);
+        let rows = part_rows(n);
+        let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, out| {
+            let kept = kept.get(points.start / rows);
+            let mut kept = kept.map(|work| work.lock().unwrap_or_else(PoisonError::into_inner));
+            self.backward(points, kept.as_deref_mut(), &bar.psi1, &doubled, out)
+        });
+        for (theta, z_bar) in &parts {
+            grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);
+            grad.z.add_scaled(1.0, z_bar);
+        }
+        let theta = KernelGrad { theta: grad.theta, x: None, z: None };
+        let psi0_bar = bar.psi0 * n as f64 * self.weight;
+        self.kernel.diag_adjoint(&Mat::zeros(1, self.q.dim()), &[psi0_bar], theta);
+    }
+}
+
+/// Adds Σ w_s K_sᵀ of B points to rows of Ψ1.
+struct AddPsi1<'a> {
+    arms: &'a Arms,
+    k: &'a Mat,
+    psi1: &'a mut [f64],
+}
+
+impl Vectorized for AddPsi1<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let (m, arms) = (self.k.rows(), self.arms.all());
+        let chunks = self.k.cols() / (LANES * arms.len());
+        for j in 0..m {
+            let k = self.k.row(j).as_chunks::<LANES>().0;
+            for (c, rows) in self.psi1.chunks_mut(LANES * m).enumerate() {
+                let mut sum = [0.0; LANES];
+                for (arm, k) in arms.iter().zip(k.iter().skip(c).step_by(chunks)) {
+                    for i in 0..LANES {
+                        sum[i] = fma::<FMA>(arm.weight, k[i], sum[i]);
+                    }
+                }
+                rows.chunks_exact_mut(m).zip(sum).for_each(|(row, sum)| row[j] += sum);
+            }
+        }
+    }
+}
+
+/// K W.
+fn weigh(arms: &Arms, k: &Mat, out: &mut Mat) {
+    let lanes = k.cols() / arms.all().len();
+    out.resize(k.rows(), k.cols());
+    for j in 0..k.rows() {
+        let columns = out.row_mut(j).chunks_exact_mut(lanes).zip(k.row(j).chunks_exact(lanes));
+        for ((out, k), arm) in columns.zip(arms.all()) {
+            out.iter_mut().zip(k).for_each(|(out, k)| *out = arm.weight * k);
+        }
+    }
+}
+
+/// Writes Ψ̄1ᵀ of a tile's points to the columns of every arm; zero where a lane has no point of its own.
+fn spread(psi1_bar: &Mat, tile: &Tile, k_bar: &mut Mat) {
+    let lanes = tile.lanes();
+    for j in 0..k_bar.rows() {
+        let (first, others) = k_bar.row_mut(j).split_at_mut(lanes);
+        first.fill(0.0);
+        first.iter_mut().zip(tile.points.clone()).for_each(|(bar, n)| *bar = psi1_bar[(n, j)]);
+        for arm in others.chunks_exact_mut(lanes) {
+            arm.iter_mut().zip(&*first).for_each(|(bar, first)| *bar = *first);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Expectation, GaussHermite, ScaledUnscented, Unscented};
+    use super::*;
+    use crate::kernel;
+
+    /// Sums are taken in another order, and Σ e² − e² loses a digit.
+    const TOLERANCE: f64 = 1e-12;
+    const KERNELS: [&str; 7] = [
+        "rbf(variance=1.3)",
+        "matern12",
+        "matern32(lengthscale=1.7)",
+        "matern52",
+        "rational_quadratic(alpha=0.7)",
+        "matern32(ard=false) + rbf(lengthscale=0.6)",
+        "matern52 + rational_quadratic + matern12(variance=0.2)",
+    ];
+
+    fn some(rows: usize, cols: usize, step: f64) -> Mat {
+        Mat::from_fn(rows, cols, |i, j| 2.0 * (step * (i * cols + j) as f64 + 0.3).sin())
+    }
+
+    /// Points, one of them certain in one coordinate, and inducing inputs.
+    fn inputs(n: usize, dim: usize, m: usize) -> (Gaussians, Mat) {
+        let mut var = some(n, dim, 1.9).map(|v| 0.1 + 0.05 * v);
+        var[(n / 2, 0)] = 0.0;
+        (Gaussians::new(some(n, dim, 0.7), var).unwrap(), some(m, dim, 1.3))
+    }
+
+    struct Grads {
+        theta: Vec<f64>,
+        z: Mat,
+        mean: Mat,
+        var: Mat,
+    }
+
+    fn adjoint(rule: &dyn Expectation, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Grads {
+        adjoint_by(kernel, q, z, |bar, grad| rule.psi_adjoint(kernel, q, z, bar, grad).unwrap())
+    }
+
+    fn adjoint_by(
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        chain: impl FnOnce(&Psi, PsiGrad<'_>),
+    ) -> Grads {
+        let (n, dim, m) = (q.n(), q.dim(), z.rows());
+        let bar = Psi { psi0: 0.4, psi1: some(n, m, 0.9), psi2: some(m, m, 0.31) };
+        let mut grads = Grads {
+            theta: vec![0.5; param::count(kernel)],
+            z: Mat::filled(m, dim, 0.5),
+            mean: Mat::filled(n, dim, 0.5),
+            var: Mat::filled(n, dim, 0.5),
+        };
+        let Grads { theta, z: z_bar, mean, var } = &mut grads;
+        chain(&bar, PsiGrad { theta, z: z_bar, mean, var });
+        grads
+    }
+
+    fn close(what: &str, found: &[f64], expected: &[f64]) {
+        let size = expected.iter().fold(1e-3, |size: f64, v| size.max(v.abs()));
+        for (a, b) in found.iter().zip(expected) {
+            assert!((a - b).abs() <= TOLERANCE * size, "{what}: {a} against {b}, of {size}");
+        }
+    }
+
+    /// Psi and gradients beside those by way of all nodes, which a factor of one leads to.
+    fn compare(rule: &impl Rule, expression: &str, (n, dim, m): (usize, usize, usize)) {
+        let what = format!("{} {expression} at {n}, {dim}, {m}", Rule::expression(rule));
+        let kernel = kernel::parse(expression, dim).unwrap();
+        let plain = kernel::parse(&format!("({expression}) * constant"), dim).unwrap();
+        let (q, z) = inputs(n, dim, m);
+        assert!(Stars::new(rule, &*kernel, &q, &z).is_some() && plain.star().is_none(), "{what}");
+        let mut kzz = Mat::zeros(m, m);
+        kernel.gram(&z, &mut kzz);
+        (0..m).for_each(|i| kzz[(i, i)] += 0.1);
+        let l = Cholesky::new(&kzz, "Kzz").unwrap();
+        for (found, expected) in [
+            (rule.psi(&*kernel, &q, &z), rule.psi(&*plain, &q, &z)),
+            (rule.psi_whitened(&*kernel, &q, &z, &l), rule.psi_whitened(&*plain, &q, &z, &l)),
+        ] {
+            let (found, expected) = (found.unwrap(), expected.unwrap());
+            close(&what, &[found.psi0], &[expected.psi0]);
+            close(&what, found.psi1.as_slice(), expected.psi1.as_slice());
+            close(&what, found.psi2.as_slice(), expected.psi2.as_slice());
+        }
+        let expected = adjoint(rule, &*plain, &q, &z);
+        let kept = adjoint_by(&*kernel, &q, &z, |bar, grad| {
+            let (psi, back) = rule.psi_and_back(&*kernel, &q, &z).unwrap();
+            close(&what, psi.psi2.as_slice(), rule.psi(&*plain, &q, &z).unwrap().psi2.as_slice());
+            back(bar, grad).unwrap();
+        });
+        for found in [adjoint(rule, &*kernel, &q, &z), kept] {
+            close(&what, &found.theta, &expected.theta);
+            close(&what, found.z.as_slice(), expected.z.as_slice());
+            close(&what, found.mean.as_slice(), expected.mean.as_slice());
+            close(&what, found.var.as_slice(), expected.var.as_slice());
+        }
+    }
+
+    #[test]
+    fn stars_say_what_all_nodes_say() {
+        let centred = ScaledUnscented { alpha: 1.0, kappa: 0.5 };
+        for kernel in KERNELS {
+            for size in [(1, 1, 1), (37, 3, 5), (131, 2, 9)] {
+                compare(&Unscented, kernel, size);
+                compare(&centred, kernel, size);
+            }
+            compare(&GaussHermite::new(31), kernel, (19, 1, 100));
+        }
+    }
+
+    #[test]
+    fn nothing_meets_nothing() {
+        let kernel = kernel::parse("matern32", 2).unwrap();
+        for (n, m) in [(0, 3), (3, 0)] {
+            let q = Gaussians::new(Mat::zeros(n, 2), Mat::filled(n, 2, 0.1)).unwrap();
+            let psi = Unscented.psi(&*kernel, &q, &Mat::zeros(m, 2)).unwrap();
+            assert_eq!(psi, Psi::zeros(n, m));
+        }
+    }
+
+    #[test]
+    fn a_variance_of_zero_takes_the_other_way() {
+        let mut kernel = kernel::Matern32::new(2);
+        kernel.variance.set(0.0);
+        let (q, z) = inputs(5, 2, 3);
+        assert!(Stars::new(&Unscented, &kernel, &q, &z).is_none());
+        let grads = adjoint(&Unscented, &kernel, &q, &z);
+        assert!(grads.theta[0] != 0.5 && grads.theta.iter().all(|v| v.is_finite()));
+    }
+
+    #[test]
+    fn threads_do_not_change_the_bits() {
+        let kernel = kernel::parse("matern32 + rbf", 3).unwrap();
+        let (q, z) = inputs(1003, 3, 21);
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let grads = adjoint(&Unscented, &*kernel, &q, &z);
+                (Unscented.psi(&*kernel, &q, &z).unwrap(), grads.theta, grads.z, grads.mean, grads.var)
+            })
+        };
+        assert_eq!(run(1), run(2));
+    }
+}

@@ -1,0 +1,93 @@
+//! Room to work in that is used again.
+//!
+//! An optimiser evaluates the same shapes thousands of times, and the machine takes longer to hand out fresh pages than
+//! they take to fill. What is in a buffer when it is taken is arbitrary.
+
+use crate::mat::Mat;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+/// Buffers that nobody has.
+static FREE: Mutex<Vec<Vec<f64>>> = Mutex::new(Vec::new());
+/// So many are kept at the most, and so many numbers in all.
+const MOST_BUFFERS: usize = 128;
+const MOST_NUMBERS: usize = 1 << 22;
+
+/// A buffer, given back when dropped.
+#[derive(Default)]
+pub(crate) struct Scratch(Vec<f64>);
+
+/// Gives a matrix a shape, with room from here if it has none yet; its numbers are arbitrary.
+pub(crate) fn shape(mat: &mut Mat, rows: usize, cols: usize) {
+    if mat.is_empty() {
+        let room = std::mem::take(&mut Scratch::take(rows * cols).0);
+        *mat = Mat::from_vec(rows, cols, room).expect("rows × cols numbers");
+    }
+    mat.resize(rows, cols);
+}
+
+/// Takes back the room of a matrix.
+pub(crate) fn give(mat: &mut Mat) {
+    drop(Scratch(std::mem::take(mat).into_vec()));
+}
+
+impl Scratch {
+    /// `len` numbers, whatever they are.
+    pub fn take(len: usize) -> Self {
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = free.iter().rposition(|b| (len..=4 * len).contains(&b.capacity()));
+        let mut buffer = fits.map(|at| free.swap_remove(at)).unwrap_or_default();
+        drop(free);
+        buffer.resize(len, 0.0);
+        Scratch(buffer)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.0);
+        if buffer.capacity() == 0 {
+            return;
+        }
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept: usize = free.iter().map(Vec::capacity).sum();
+        if free.len() < MOST_BUFFERS && kept + buffer.capacity() <= MOST_NUMBERS {
+            free.push(buffer);
+        }
+    }
+}
+
+impl Deref for Scratch {
+    type Target = [f64];
+    fn deref(&self) -> &[f64] {
+        &self.0
+    }
+}
+
+impl DerefMut for Scratch {
+    fn deref_mut(&mut self) -> &mut [f64] {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_have_the_length_asked_for_and_come_back() {
+        for len in [0, 1, 1000, 10, 100_000] {
+            let mut own = Scratch::take(len);
+            let other = Scratch::take(len);
+            own.fill(1.0);
+            assert_eq!((own.len(), other.len()), (len, len));
+        }
+        let mut mat = Mat::default();
+        shape(&mut mat, 3, 4);
+        assert_eq!((mat.rows(), mat.cols()), (3, 4));
+        give(&mut mat);
+        assert!(mat.is_empty());
+        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(free.len() <= MOST_BUFFERS);
+    }
+}

@@ -1,0 +1,102 @@
+"""What docstrings share, written once: a line ``{name}`` in one stands for the text of that name here."""
+
+from __future__ import annotations
+
+import re
+from textwrap import dedent, indent
+
+PARTS = {
+    "runs": """
+        restarts : int, default=1
+            Runs from different starts, of which the best is kept.
+        random_state : int, RandomState instance or None, default=None
+            The seed of the starts.
+        verbose : int, default=0
+            1 prints progress now and then, 2 every iteration.
+        callback : callable or None, default=None
+            Called with a ``Progress(restart, iteration, bound)`` after each iteration; returns True to stop.
+        """,
+    "scale": """
+        scale : {"standardize", "global", "center", "none"}, default="standardize"
+            How targets are scaled inside: each column, all alike, only centred, or not at all.
+        """,
+    "kernel_of_inputs": """
+        kernel : str or Kernel, default="rbf"
+            An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`; of standardised
+            inputs.
+        """,
+    "kernel_of_projection": """
+        kernel : str or Kernel, default="rbf"
+            An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`; of projected inputs.
+        """,
+    "kernel_of_positions": """
+        kernel : str or Kernel, default="rbf"
+            An expression such as ``"matern32 + linear"``, or an object of :mod:`latentgp.kernels`.
+        """,
+    "posterior": """
+        n_inducing : int or None, default=None
+            Inducing inputs of a sparse variational posterior; None is Laplace's approximation with all rows.
+        max_iter : int, default=1000
+            Most iterations of a run.
+        """,
+    "noise": """
+        noise_variance_ : ndarray of shape (n_targets,)
+            The variance of the noise of each target.
+        """,
+    "new_inputs": """
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        X_std : array-like of shape (n_samples, n_features), default=None
+            Standard deviations of the inputs; a row or a number serves for all.
+        """,
+    "rows": """
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a missing cell.
+        return_std : bool, default=False
+            Whether to return standard deviations as well.
+        """,
+    "axes": """
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+            With the picture.
+        """,
+    "outcome": """
+        kernel_ : Kernel
+            The kernel with its fitted parameters, those of scaled data.
+        n_iter_, converged_, stop_reason_, trace_
+            How the fit went: iterations, whether and why it ended, and the bound after each iteration.
+        """,
+    "interrupt": """
+        Ctrl-C ends the fit and keeps its best state: the estimator is fitted as far as it got, and
+        KeyboardInterrupt is raised.
+        """,
+    "simulated": """
+        n : int
+            Rows.
+        seed : int, default=0
+            The seed of the simulation.
+        """,
+    "container": """
+        return_X_y : bool, default=False
+            Whether to return ``(data, target)`` instead of a Bunch.
+        as_frame : bool, default=False
+            Whether data and target are a DataFrame and a Series of pandas.
+        """,
+}
+
+
+def documented(of):
+    """A class or a function whose docstring has its shared parts filled in, those of its own methods as well."""
+    methods = [m for m in vars(of).values() if hasattr(m, "__code__")] if isinstance(of, type) else []
+    for one in (of, *methods):
+        if one.__doc__:
+            one.__doc__ = re.sub(r"^( *)\{(\w+)\}$", _part, one.__doc__, flags=re.MULTILINE)
+    return of
+
+
+def _part(line: re.Match) -> str:
+    return indent(dedent(PARTS[line[2]]).strip("\n"), line[1])

@@ -1,0 +1,28 @@
+"""What classes and counts share: Laplace's approximation with all rows, or a sparse variational posterior."""
+
+from __future__ import annotations
+
+from ._base import COMMON_CONSTRAINTS, at_least
+from ._supervised import InputEstimator
+
+#: Inducing inputs where inputs are uncertain, at most.
+UNCERTAIN_INDUCING = 50
+
+
+class LikelihoodEstimator(InputEstimator):
+    """A process seen through a likelihood that is not Gaussian."""
+
+    _parameter_constraints = {
+        "n_inducing": [at_least(1), None],
+        **{name: of for name, of in COMMON_CONSTRAINTS.items() if name != "scale"},
+    }
+
+    def __init__(self, kernel="rbf", *, n_inducing=None, max_iter=1000, restarts=1, random_state=None, verbose=0,
+                 callback=None):  # fmt: skip
+        self._store(locals())
+
+    def _settings(self, X, targets, classes, uncertain):
+        settings = super()._settings(X, targets, classes, uncertain)
+        if self.n_inducing is not None or uncertain:
+            settings.update(model="sparse", inducing=self.n_inducing or min(len(X), UNCERTAIN_INDUCING))
+        return settings
