@@ -207,7 +207,7 @@ fn extent(args: &Args, series: &Series, lags: &Lags) -> Outcome<(usize, usize)> 
 }
 
 /// Whether the text sets a parameter, such as `period=12`; what is in square brackets says other things.
-fn gives_values(text: &str, kernel: &dyn Kernel) -> bool {
+pub(crate) fn gives_values(text: &str, kernel: &dyn Kernel) -> bool {
     let mut depth = 0usize;
     let mut outside = String::new();
     for c in text.chars().filter(|c| !c.is_whitespace()) {

@@ -3,7 +3,7 @@
 mod backtest;
 mod dates;
 mod fitting;
-mod job;
+pub(crate) mod job;
 mod picture;
 mod series;
 mod simulate;

@@ -5,6 +5,7 @@ use super::rows::Rows;
 use super::{ModelName, Noise};
 use crate::failure::{Failure, Outcome};
 use crate::fit::Progress;
+use crate::forecast::job::gives_values;
 use crate::{interrupt, summary};
 use latentgp::Mat;
 use latentgp::data::{Scale, Scaling};
@@ -152,16 +153,23 @@ fn other_noise(
 ) -> Outcome<Fitted<Regressor>> {
     let inputs = Scaling::fit(&rows.x, Scale::Standardize)?;
     let (x, observations) = (inputs.apply(&rows.x)?, observations(job, rows)?);
+    let wide = !gives_values(&job.kernel, &*kernel);
     Ok(match job.model {
         ModelName::Gp => {
             let mut start = Laplace::new(x, observations, kernel)?;
+            if wide {
+                start.wide_start();
+            }
             if job.classes() {
                 start = start.with_variance_prior(VARIANCE_PRIOR);
             }
             wrap(how.fit(&start, watch)?, |m| Regressor::Laplace(m, inputs.clone()))
         }
         _ => {
-            let start = Svgp::new(x, observations, kernel, job.inducing, job.seed)?;
+            let mut start = Svgp::new(x, observations, kernel, job.inducing, job.seed)?;
+            if wide {
+                start.wide_start();
+            }
             wrap(how.fit(&start, watch)?, |m| Regressor::Svgp(m, inputs.clone()))
         }
     })
