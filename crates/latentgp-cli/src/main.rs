@@ -7,6 +7,7 @@ mod failure;
 mod figure;
 mod fit;
 mod forecast;
+mod given;
 mod html;
 mod interrupt;
 mod out;

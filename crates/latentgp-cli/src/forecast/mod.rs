@@ -3,7 +3,7 @@
 mod backtest;
 mod dates;
 mod fitting;
-pub(crate) mod job;
+mod job;
 mod picture;
 mod series;
 mod simulate;

@@ -5,7 +5,7 @@ use super::rows::Rows;
 use super::{ModelName, Noise};
 use crate::failure::{Failure, Outcome};
 use crate::fit::Progress;
-use crate::forecast::job::gives_values;
+use crate::given::gives_values;
 use crate::{interrupt, summary};
 use latentgp::Mat;
 use latentgp::data::{Scale, Scaling};
