@@ -14,12 +14,6 @@ use std::ops::Range;
 /// Products of ψ1 below this count as 0.
 const NOTHING: f64 = 1e-290;
 
-impl Pair<'_> {
-    pub(super) fn shape(&self) -> Shape {
-        Shape { rows: self.rows, cols: self.cols, same: self.same }
-    }
-}
-
 /// Moves a group to some points and returns √∏D, 0 in the lanes that are left.
 #[inline(always)]
 pub(super) fn place<const FMA: bool, const L: usize>(

@@ -198,8 +198,7 @@ impl Laned for Pull<'_> {
         let mut all = vec![[[0.0; HALF]; BLOCK]; shape.tiles()];
         shape.each_pair(|i, j, tile, r, w| all[tile][r][w] = weights[i * shape.cols + j]);
         let zeros = |blocks: usize| vec![[[0.0; L]; BLOCK]; blocks * features];
-        // Sums of the rows and of the columns, which are one where the terms are the same; then the rows' are those of
-        // one block.
+        // Sums of the rows and of the columns; where the terms are the same, they are joined before they are gathered.
         let (mut left, mut right) = (zeros(shape.row_blocks()), zeros(group.right.len()));
         let (mut left_z, mut right_z) = (zeros(shape.row_blocks()), zeros(group.right.len()));
         let mut lanes = LaneSlopes::<L>::new(dim);

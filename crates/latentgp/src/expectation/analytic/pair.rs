@@ -1,5 +1,6 @@
 //! Terms with their numbers, pairs of them, and what their gradients are gathered in.
 
+use super::tile::Shape;
 use crate::kernel::Term;
 
 /// A term with its numbers in place.
@@ -59,6 +60,11 @@ impl<'a> Pair<'a> {
     /// Whether the fast tile serves: no monomials at all, and a dimension to be Gaussian in.
     pub fn is_pure(&self) -> bool {
         !self.t.precision.is_empty() && self.t.term.powers.is_empty() && self.u.term.powers.is_empty()
+    }
+
+    /// The places of z and z' that it needs.
+    pub fn shape(&self) -> Shape {
+        Shape { rows: self.rows, cols: self.cols, same: self.same }
     }
 
     pub fn scale(&self) -> f64 {
