@@ -126,6 +126,20 @@ pub struct PsiGrad<'a> {
     pub var: &'a mut Mat,
 }
 
+/// θ̄, Z̄, μ̄ and S̄ of what `add` adds.
+#[cfg(test)]
+fn gradient(
+    kernel: &dyn Kernel,
+    q: &Gaussians,
+    z: &Mat,
+    add: impl FnOnce(PsiGrad<'_>),
+) -> (Vec<f64>, Mat, Mat, Mat) {
+    let like = |rows| Mat::zeros(rows, q.dim());
+    let mut to = (vec![0.0; crate::param::count(kernel)], like(z.rows()), like(q.n()), like(q.n()));
+    add(PsiGrad { theta: &mut to.0, z: &mut to.1, mean: &mut to.2, var: &mut to.3 });
+    to
+}
+
 /// Adds the gradient at the place where Ψ was computed; see [`Expectation::psi_adjoint`].
 pub type Back<'a> = Box<dyn FnOnce(&Psi, PsiGrad<'_>) -> Result<()> + 'a>;
 

@@ -35,14 +35,28 @@ pub(super) struct Nodes<'a, R: Rule> {
     somewhere: Mat,
 }
 
-/// Some points and some nodes; x and ξ of each place.
-pub(super) struct Tile<'a> {
+/// Some points and some nodes; x and ξ of each place, and K there.
+#[derive(Default)]
+pub(super) struct Tile {
     pub points: Range<usize>,
     pub nodes: Range<usize>,
+    pub k: Mat,
     x: Mat,
     xi: Mat,
+    /// Which of the kept blocks is its own.
+    place: usize,
+}
+
+/// Tiles, as many as are kept, and the kernel's blocks there.
+pub(super) struct Tiles<'a> {
+    pub tiles: Vec<Tile>,
+    pub blocks: Blocks<'a>,
+}
+
+/// A kernel with Z, and room to work in.
+pub(super) struct Blocks<'a> {
+    own: Option<Box<dyn CrossBlocks + 'a>>,
     x_bar: Mat,
-    blocks: Option<Box<dyn CrossBlocks + 'a>>,
 }
 
 /// Where gradients of a tile are added; `mean` and `var` have the rows of its points.
@@ -72,31 +86,42 @@ impl<'a, R: Rule> Nodes<'a, R> {
         }
     }
 
-    /// Calls `visit` for every tile of some points; the last one is returned, for [`finish`](Self::finish).
-    pub fn each_tile(&self, points: Range<usize>, mut visit: impl FnMut(&mut Tile<'a>)) -> Tile<'a> {
+    /// Calls `visit` for every tile of some points, with K computed. All tiles are returned if they are to be kept, the
+    /// last one otherwise.
+    pub fn each_tile(
+        &self,
+        points: Range<usize>,
+        keep: bool,
+        mut visit: impl FnMut(&mut Tile, &mut Blocks<'a>),
+    ) -> Tiles<'a> {
         let dim = self.q.dim();
         let together = TILE / 2;
-        let (x, xi, x_bar) = Default::default();
-        let mut tile = Tile { points: 0..0, nodes: 0..0, x, xi, x_bar, blocks: self.kernel.blocks(self.z) };
+        let mut blocks = Blocks { own: self.kernel.blocks(self.z), x_bar: Mat::default() };
+        let mut tiles: Vec<Tile> = Vec::new();
         for start in points.clone().step_by(together) {
-            tile.points = start..(start + together).min(points.end);
-            let rows = tile.points.len();
+            let points = start..(start + together).min(points.end);
+            let rows = points.len();
             let batch = (TILE / 2 / rows).max(1);
             let mut streams: Vec<Draws<'_>> =
-                tile.points.clone().filter_map(|n| self.rule.draws(dim, n)).collect();
+                points.clone().filter_map(|n| self.rule.draws(dim, n)).collect();
             for s in (0..self.count).step_by(batch) {
-                tile.nodes = s..(s + batch).min(self.count);
+                if keep || tiles.is_empty() {
+                    tiles.push(Tile { place: tiles.len(), ..Tile::default() });
+                }
+                let tile = tiles.last_mut().expect("one was pushed");
+                (tile.points, tile.nodes) = (points.clone(), s..(s + batch).min(self.count));
                 tile.x.resize(tile.nodes.len() * rows, dim);
                 tile.xi.resize(tile.nodes.len() * rows, dim);
-                self.write(&mut tile, &mut streams);
-                visit(&mut tile);
+                self.write(tile, &mut streams);
+                self.cross(tile, &mut blocks);
+                visit(tile, &mut blocks);
             }
         }
-        tile
+        Tiles { tiles, blocks }
     }
 
     /// x and ξ of every place.
-    fn write(&self, tile: &mut Tile<'_>, streams: &mut [Draws<'_>]) {
+    fn write(&self, tile: &mut Tile, streams: &mut [Draws<'_>]) {
         let rows = tile.points.len();
         for (k, s) in tile.nodes.clone().enumerate() {
             for (i, n) in tile.points.clone().enumerate() {
@@ -113,16 +138,16 @@ impl<'a, R: Rule> Nodes<'a, R> {
     }
 
     /// K of a tile.
-    pub fn cross(&self, tile: &mut Tile<'_>, k: &mut Mat) {
-        k.resize(tile.nodes.len() * tile.points.len(), self.z.rows());
-        match &mut tile.blocks {
-            Some(blocks) => blocks.cross(&tile.x, k),
-            None => self.kernel.cross(&tile.x, self.z, k),
+    fn cross(&self, tile: &mut Tile, blocks: &mut Blocks<'_>) {
+        tile.k.resize(tile.x.rows(), self.z.rows());
+        match &mut blocks.own {
+            Some(blocks) => blocks.cross(tile.place, &tile.x, &mut tile.k),
+            None => self.kernel.cross(&tile.x, self.z, &mut tile.k),
         }
     }
 
     /// Σ w k(x, x).
-    pub fn diag(&self, tile: &Tile<'_>, weights: &[f64]) -> f64 {
+    pub fn diag(&self, tile: &Tile, weights: &[f64]) -> f64 {
         let rows = tile.points.len();
         if self.constant {
             let mut one = [0.0];
@@ -134,32 +159,23 @@ impl<'a, R: Rule> Nodes<'a, R> {
         diag.chunks_exact(rows).zip(weights).map(|(d, w)| w * d.iter().sum::<f64>()).sum()
     }
 
-    /// Adds the gradient of Σ K̄ ∘ K for the K of the last [`cross`](Self::cross); some of it at
-    /// [`finish`](Self::finish).
-    pub fn pull(&self, tile: &mut Tile<'_>, k_bar: &Mat, bars: &mut Bars<'_>) {
-        let mut x_bar = std::mem::take(&mut tile.x_bar);
+    /// Adds the gradient of Σ K̄ ∘ K of a tile; some of it at [`finish`](Blocks::finish).
+    pub fn pull(&self, tile: &Tile, blocks: &mut Blocks<'_>, k_bar: &Mat, bars: &mut Bars<'_>) {
+        let Blocks { own, x_bar } = blocks;
         x_bar.resize(tile.x.rows(), tile.x.cols());
         x_bar.fill(0.0);
-        match &mut tile.blocks {
-            Some(blocks) => blocks.cross_adjoint(&tile.x, k_bar, &mut x_bar),
+        match own {
+            Some(blocks) => blocks.cross_adjoint(tile.place, &tile.x, k_bar, x_bar),
             None => {
-                let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: Some(bars.z) };
+                let grad = KernelGrad { theta: bars.theta, x: Some(x_bar), z: Some(bars.z) };
                 self.kernel.cross_adjoint(&tile.x, self.z, k_bar, grad);
             }
         }
-        self.pull_points(tile, &x_bar, bars);
-        tile.x_bar = x_bar;
-    }
-
-    /// Adds what blocks kept back.
-    pub fn finish(tile: Tile<'_>, theta: &mut [f64], z: &mut Mat) {
-        if let Some(mut blocks) = tile.blocks {
-            blocks.finish(theta, z);
-        }
+        self.pull_points(tile, x_bar, bars);
     }
 
     /// Adds the gradient of bar·Σ w k(x, x).
-    pub fn pull_diag(&self, tile: &Tile<'_>, weights: &[f64], bar: f64, bars: &mut Bars<'_>) {
+    pub fn pull_diag(&self, tile: &Tile, weights: &[f64], bar: f64, bars: &mut Bars<'_>) {
         let rows = tile.points.len();
         if self.constant {
             let bar = bar * rows as f64 * weights.iter().sum::<f64>();
@@ -177,7 +193,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
     }
 
     /// From x̄ to μ̄ and S̄.
-    fn pull_points(&self, tile: &Tile<'_>, x_bar: &Mat, bars: &mut Bars<'_>) {
+    fn pull_points(&self, tile: &Tile, x_bar: &Mat, bars: &mut Bars<'_>) {
         let (rows, dim) = (tile.points.len(), x_bar.cols());
         let places = x_bar.as_slice().chunks_exact(dim).zip(tile.xi.as_slice().chunks_exact(dim));
         for (at, (x_bar, xi)) in places.enumerate() {
@@ -188,6 +204,15 @@ impl<'a, R: Rule> Nodes<'a, R> {
                 *mean += x_bar;
                 *var += if *std > 0.0 { x_bar * xi / (2.0 * std) } else { 0.0 };
             }
+        }
+    }
+}
+
+impl Blocks<'_> {
+    /// Adds what the blocks kept back.
+    pub fn finish(&mut self, theta: &mut [f64], z: &mut Mat) {
+        if let Some(blocks) = &mut self.own {
+            blocks.finish(theta, z);
         }
     }
 }

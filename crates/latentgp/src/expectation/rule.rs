@@ -7,11 +7,11 @@
 //!            μ̄ += x̄_s               S̄ += x̄_s ∘ ξ_s / (2√S)
 //! ```
 //!
-//! Points and nodes go in [`tiles`](super::nodes) of some hundred rows; a tile's K is computed again on the way back,
-//! so that memory stays O(NM + M²) for any number of nodes. Nodes that move one coordinate each have a way of their own
+//! Points and nodes go in [`tiles`](super::nodes) of some hundred rows; few are kept for the way back, many
+//! are computed again, so that memory stays O(NM + M²) for any number of nodes. Nodes that move one coordinate each have a way of their own
 //! with kernels that are cheap there: [`star`](super::star).
 
-use super::nodes::{Bars, Nodes, TILE};
+use super::nodes::{Bars, Blocks, Nodes, TILE, Tile, Tiles};
 use super::star::Stars;
 use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
 use crate::blocks::{self, part_rows};
@@ -21,6 +21,7 @@ use crate::linalg::{self, Cholesky, Op};
 use crate::mat::Mat;
 use crate::param;
 use std::ops::Range;
+use std::sync::Mutex;
 
 /// A stream of nodes for one point: each call writes the next ξ.
 pub type Draws<'a> = Box<dyn FnMut(&mut [f64]) + Send + 'a>;
@@ -71,6 +72,9 @@ pub trait Rule: Clone + Send + Sync + 'static {
     }
 }
 
+/// So many values of the kernel, 4 MB, are kept for the way back, with what they are made of.
+const MOST_KEPT: usize = 1 << 19;
+
 /// The limit of nodes unless the caller sets another.
 pub const DEFAULT_MAX_NODES: usize = 100_000;
 
@@ -113,38 +117,62 @@ impl<'a, R: Rule> Plan<'a, R> {
         self.weights.len().saturating_mul(m * (16 + m / 4))
     }
 
-    /// Ψ0 and the lower triangle of Ψ2 of some points; adds their rows of Ψ1.
-    fn forward(&self, points: Range<usize>, psi1: &mut [f64]) -> (f64, Mat) {
+    /// Whether tiles are kept for the way back.
+    fn keeps(&self) -> bool {
+        let evaluations = self.weights.len().saturating_mul(self.nodes.q.n() * self.nodes.z.rows());
+        self.whiten.is_none() && evaluations <= MOST_KEPT
+    }
+
+    /// Ψ0, the lower triangle of Ψ2, and the tiles of some points; adds their rows of Ψ1.
+    fn forward(&self, points: Range<usize>, psi1: &mut [f64], keep: bool) -> (f64, Mat, Tiles<'a>) {
         let (m, from) = (self.nodes.z.rows(), points.start);
         let (mut psi0, mut psi2) = (0.0, Mat::zeros(m, m));
-        let mut k = Mat::default();
-        self.nodes.each_tile(points, |tile| {
+        let tiles = self.nodes.each_tile(points, keep, |tile, _| {
             let (rows, weights) = (tile.points.len(), &self.weights[tile.nodes.clone()]);
-            self.nodes.cross(tile, &mut k);
             psi0 += self.nodes.diag(tile, weights);
-            for (k, w) in k.as_slice().chunks_exact(rows * m).zip(weights) {
+            for (k, w) in tile.k.as_slice().chunks_exact(rows * m).zip(weights) {
                 let psi1 = &mut psi1[(tile.points.start - from) * m..(tile.points.end - from) * m];
                 psi1.iter_mut().zip(k).for_each(|(a, b)| *a += w * b);
             }
             if let Some(l) = self.whiten {
-                l.solve_rows(&mut k);
+                l.solve_rows(&mut tile.k);
             }
             match common(weights) {
-                Some(w) => linalg::add_ata(w, &k, &mut psi2),
+                Some(w) => linalg::add_ata(w, &tile.k, &mut psi2),
                 None => {
-                    let mut weighted = k.clone();
+                    let mut weighted = tile.k.clone();
                     weigh(&mut weighted, rows, weights);
-                    linalg::add_atb_lower(&k, &weighted, &mut psi2);
+                    linalg::add_atb_lower(&tile.k, &weighted, &mut psi2);
                 }
             }
         });
-        (psi0, psi2)
+        (psi0, psi2, tiles)
+    }
+
+    /// Ψ, and the tiles of each part where they are kept.
+    fn psi(&self, keep: bool) -> (Psi, Vec<Mutex<Option<Tiles<'a>>>>) {
+        let (n, m) = (self.nodes.q.n(), self.nodes.z.rows());
+        let (mut psi, mut kept) = (Psi::zeros(n, m), Vec::new());
+        if n == 0 || m == 0 {
+            return (psi, kept);
+        }
+        let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
+            self.forward(points, psi1, keep)
+        });
+        for (psi0, psi2, tiles) in parts {
+            psi.psi0 += psi0;
+            psi.psi2.add_scaled(1.0, &psi2);
+            kept.push(Mutex::new(keep.then_some(tiles)));
+        }
+        linalg::mirror_lower(&mut psi.psi2);
+        (psi, kept)
     }
 
     /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄. `doubled` is Ψ̄2 + Ψ̄2ᵀ.
     fn backward(
         &self,
         points: Range<usize>,
+        kept: Option<Tiles<'a>>,
         bar: &Psi,
         doubled: &Mat,
         mean: &mut [f64],
@@ -153,44 +181,53 @@ impl<'a, R: Rule> Plan<'a, R> {
         let (m, dim, from) = (self.nodes.z.rows(), self.nodes.q.dim(), points.start);
         let mut theta = vec![0.0; param::count(self.nodes.kernel)];
         let mut z_bar = Mat::zeros(m, dim);
-        let (mut k, mut k_bar) = (Mat::default(), Mat::default());
-        let last = self.nodes.each_tile(points, |tile| {
+        let mut k_bar = Mat::default();
+        let mut pull = |tile: &mut Tile, blocks: &mut Blocks<'a>| {
             let (rows, weights) = (tile.points.len(), &self.weights[tile.nodes.clone()]);
-            self.nodes.cross(tile, &mut k);
-            k_bar.resize(k.rows(), m);
+            k_bar.resize(tile.k.rows(), m);
             let psi1_bar = &bar.psi1.as_slice()[tile.points.start * m..tile.points.end * m];
             for (k_bar, w) in k_bar.as_mut_slice().chunks_exact_mut(rows * m).zip(weights) {
                 k_bar.iter_mut().zip(psi1_bar).for_each(|(a, b)| *a = w * b);
             }
             let alpha = common(weights).unwrap_or_else(|| {
-                weigh(&mut k, rows, weights);
+                weigh(&mut tile.k, rows, weights);
                 1.0
             });
-            linalg::gemm(alpha, &k, Op::N, doubled, Op::N, &mut k_bar);
+            linalg::gemm(alpha, &tile.k, Op::N, doubled, Op::N, &mut k_bar);
             let own = (tile.points.start - from) * dim..(tile.points.end - from) * dim;
             let (mean, var) = (&mut mean[own.clone()], &mut var[own]);
             let mut bars = Bars { theta: &mut theta, z: &mut z_bar, mean, var };
-            self.nodes.pull(tile, &k_bar, &mut bars);
+            self.nodes.pull(tile, blocks, &k_bar, &mut bars);
             self.nodes.pull_diag(tile, weights, bar.psi0, &mut bars);
-        });
-        Nodes::<R>::finish(last, &mut theta, &mut z_bar);
+        };
+        let mut blocks = match kept {
+            Some(Tiles { mut tiles, mut blocks }) => {
+                tiles.iter_mut().for_each(|tile| pull(tile, &mut blocks));
+                blocks
+            }
+            None => self.nodes.each_tile(points, false, pull).blocks,
+        };
+        blocks.finish(&mut theta, &mut z_bar);
         (theta, z_bar)
     }
 
-    fn psi(&self) -> Psi {
-        let (n, m) = (self.nodes.q.n(), self.nodes.z.rows());
-        let mut psi = Psi::zeros(n, m);
-        if n == 0 || m == 0 {
-            return psi;
+    /// Adds the gradient, from what each part kept.
+    fn psi_adjoint(&self, kept: &[Mutex<Option<Tiles<'a>>>], bar: &Psi, grad: PsiGrad<'_>) {
+        let n = self.nodes.q.n();
+        if n == 0 || self.nodes.z.rows() == 0 || self.nodes.q.dim() == 0 {
+            return;
         }
-        let parts =
-            blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| self.forward(points, psi1));
-        for (psi0, psi2) in &parts {
-            psi.psi0 += psi0;
-            psi.psi2.add_scaled(1.0, psi2);
+        let mut doubled = bar.psi2.t();
+        doubled.add_scaled(1.0, &bar.psi2);
+        let rows = part_rows(n);
+        let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, [mean, var]| {
+            let kept = kept.get(points.start / rows).and_then(|k| k.lock().ok()?.take());
+            self.backward(points, kept, bar, &doubled, mean, var)
+        });
+        for (theta, z_bar) in &parts {
+            grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);
+            grad.z.add_scaled(1.0, z_bar);
         }
-        linalg::mirror_lower(&mut psi.psi2);
-        psi
     }
 }
 
@@ -210,7 +247,7 @@ fn psi(
     check_all(rule, kernel, q, z)?;
     Ok(match Stars::new(rule, kernel, q, z) {
         Some(stars) => stars.psi(whiten),
-        None => Plan::new(rule, kernel, q, z, whiten).psi(),
+        None => Plan::new(rule, kernel, q, z, whiten).psi(false).0,
     })
 }
 
@@ -233,8 +270,13 @@ impl<R: Rule> Expectation for R {
         if let Some(stars) = Stars::new(self, kernel, q, z) {
             return Ok(stars.psi_and_back());
         }
-        let psi = Plan::new(self, kernel, q, z, None).psi();
-        Ok((psi, Box::new(move |bar, grad| self.psi_adjoint(kernel, q, z, bar, grad))))
+        let plan = Plan::new(self, kernel, q, z, None);
+        let (psi, kept) = plan.psi(plan.keeps());
+        let back = move |bar: &Psi, grad: PsiGrad<'_>| {
+            plan.psi_adjoint(&kept, bar, grad);
+            Ok(())
+        };
+        Ok((psi, Box::new(back)))
     }
 
     fn psi_adjoint(
@@ -246,23 +288,9 @@ impl<R: Rule> Expectation for R {
         grad: PsiGrad<'_>,
     ) -> Result<()> {
         check_all(self, kernel, q, z)?;
-        if q.n() == 0 || z.rows() == 0 || q.dim() == 0 {
-            return Ok(());
-        }
-        if let Some(stars) = Stars::new(self, kernel, q, z) {
-            stars.psi_adjoint(bar, grad);
-            return Ok(());
-        }
-        let plan = Plan::new(self, kernel, q, z, None);
-        let mut doubled = bar.psi2.t();
-        doubled.add_scaled(1.0, &bar.psi2);
-        let parts =
-            blocks::each_part(q.n(), 2 * plan.cost(), [grad.mean, grad.var], |points, [mean, var]| {
-                plan.backward(points, bar, &doubled, mean, var)
-            });
-        for (theta, z_bar) in &parts {
-            grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);
-            grad.z.add_scaled(1.0, z_bar);
+        match Stars::new(self, kernel, q, z) {
+            Some(stars) => stars.psi_adjoint(bar, grad),
+            None => Plan::new(self, kernel, q, z, None).psi_adjoint(&[], bar, grad),
         }
         Ok(())
     }
@@ -319,5 +347,39 @@ impl<R: Rule> Expectation for R {
 
     fn is_stochastic(&self) -> bool {
         Rule::is_stochastic(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cubature5, GaussHermite, MonteCarlo, gradient};
+    use super::*;
+    use crate::kernel;
+
+    /// Ψ with what was kept of it beside Ψ and its adjoint, each by itself.
+    fn compare<R: Rule>(rule: &R, kernel: &dyn Kernel, n: usize, keeps: bool) {
+        let at = |i: usize, j: usize| ((3 * i + 5 * j) as f64 * 0.37).sin();
+        let q = Gaussians {
+            mean: Mat::from_fn(n, 2, at),
+            var: Mat::from_fn(n, 2, |i, j| 0.1 + at(j, i).powi(2)),
+        };
+        let z = Mat::from_fn(5, 2, |i, j| at(i + 11, j + 2));
+        assert_eq!(Plan::new(rule, kernel, &q, &z, None).keeps(), keeps);
+        let (psi, back) = rule.psi_and_back(kernel, &q, &z).unwrap();
+        assert_eq!(psi, Expectation::psi(rule, kernel, &q, &z).unwrap());
+        let kept = gradient(kernel, &q, &z, |grad| back(&psi, grad).unwrap());
+        let again = gradient(kernel, &q, &z, |grad| rule.psi_adjoint(kernel, &q, &z, &psi, grad).unwrap());
+        assert_eq!(kept, again);
+    }
+
+    #[test]
+    fn tiles_that_were_kept_give_the_gradient_of_those_computed_again() {
+        let kernels = ["rational_quadratic", "mlp(hidden=[4, 3], base=rbf)", "periodic(dims=[0]) * linear + matern32"];
+        for kernel in kernels.map(|k| kernel::parse(k, 2).unwrap()) {
+            compare(&MonteCarlo::new(7, 1), &*kernel, 150, true);
+            compare(&GaussHermite::new(3), &*kernel, 150, true);
+            compare(&Cubature5::default(), &*kernel, 150, true);
+            compare(&MonteCarlo::new(7, 1), &*kernel, MOST_KEPT / 35 + 1, false);
+        }
     }
 }

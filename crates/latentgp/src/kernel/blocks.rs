@@ -6,13 +6,21 @@
 use crate::mat::Mat;
 
 /// A kernel with Z, and with room to work in.
-pub trait CrossBlocks {
-    /// K = k(x, z), N×M.
-    fn cross(&mut self, x: &Mat, out: &mut Mat);
+pub trait CrossBlocks: Send {
+    /// K = k(x, z), N×M. Block `place` is kept until the next of that place; places are counted from 0.
+    fn cross(&mut self, place: usize, x: &Mat, out: &mut Mat);
 
-    /// Adds ∂F/∂x for the x of the last [`cross`](Self::cross), with `bar` = ∂F/∂K.
-    fn cross_adjoint(&mut self, x: &Mat, bar: &Mat, x_bar: &mut Mat);
+    /// Adds ∂F/∂x for the x of the last [`cross`](Self::cross) of that place, with `bar` = ∂F/∂K.
+    fn cross_adjoint(&mut self, place: usize, x: &Mat, bar: &Mat, x_bar: &mut Mat);
 
     /// Adds ∂F/∂θ, in the order of `params()`, and ∂F/∂Z of all adjoints since the last call.
     fn finish(&mut self, theta: &mut [f64], z_bar: &mut Mat);
+}
+
+/// What is kept at a place; places before it are made where there are none.
+pub(super) fn at<T: Default>(kept: &mut Vec<T>, place: usize) -> &mut T {
+    if kept.len() <= place {
+        kept.resize_with(place + 1, T::default);
+    }
+    &mut kept[place]
 }

@@ -174,9 +174,9 @@ impl Expectation for Analytic {
 
 #[cfg(test)]
 mod tests {
+    use super::super::gradient;
     use super::*;
     use crate::kernel::{self, Rbf};
-    use crate::param;
 
     /// Points in several parts, the last of which fills no register.
     fn place() -> (Gaussians, Mat) {
@@ -188,16 +188,6 @@ mod tests {
         (q, Mat::from_fn(6, 3, |i, j| at(i + 11, j + 2)))
     }
 
-    type Bars = (Vec<f64>, Mat, Mat, Mat);
-
-    fn bars(kernel: &dyn Kernel, q: &Gaussians, z: &Mat, add: impl FnOnce(PsiGrad<'_>)) -> Bars {
-        let (n, m, dim) = (q.n(), z.rows(), q.dim());
-        let zeros = |rows| Mat::zeros(rows, dim);
-        let mut to = (vec![0.0; param::count(kernel)], zeros(m), zeros(n), zeros(n));
-        add(PsiGrad { theta: &mut to.0, z: &mut to.1, mean: &mut to.2, var: &mut to.3 });
-        to
-    }
-
     #[test]
     fn the_way_back_is_that_of_the_adjoint_to_the_bit() {
         let (q, z) = place();
@@ -205,8 +195,8 @@ mod tests {
             let kernel = kernel::parse(kernel, 3).unwrap();
             let (psi, back) = Analytic.psi_and_back(&*kernel, &q, &z).unwrap();
             assert_eq!(psi, Analytic.psi(&*kernel, &q, &z).unwrap());
-            let kept = bars(&*kernel, &q, &z, |grad| back(&psi, grad).unwrap());
-            let again = bars(&*kernel, &q, &z, |grad| {
+            let kept = gradient(&*kernel, &q, &z, |grad| back(&psi, grad).unwrap());
+            let again = gradient(&*kernel, &q, &z, |grad| {
                 Analytic.psi_adjoint(&*kernel, &q, &z, &psi, grad).unwrap();
             });
             assert_eq!(kept, again);

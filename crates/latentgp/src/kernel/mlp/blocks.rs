@@ -2,7 +2,7 @@
 //! back, and the layers of a block are kept for its adjoint.
 
 use super::{Mlp, zeros_like};
-use crate::kernel::CrossBlocks;
+use crate::kernel::blocks::{CrossBlocks, at};
 use crate::mat::Mat;
 
 /// The blocks of a network with some Z.
@@ -10,9 +10,9 @@ pub(super) struct Blocks<'a> {
     network: &'a Mlp,
     base: Box<dyn CrossBlocks + 'a>,
     z: Mat,
-    /// The layers at Z, and at the points of the last block.
+    /// The layers at Z, and at the points of each block.
     z_layers: Vec<Mat>,
-    layers: Vec<Mat>,
+    kept: Vec<Vec<Mat>>,
     /// ∂F/∂W and ∂F/∂b of all blocks.
     theta: Vec<f64>,
     /// Room for the way back.
@@ -30,7 +30,7 @@ impl<'a> Blocks<'a> {
             base,
             z: z.clone(),
             z_layers,
-            layers: Vec::new(),
+            kept: Vec::new(),
             theta: vec![0.0; network.own()],
             bar: Mat::default(),
             spare: Mat::default(),
@@ -39,18 +39,20 @@ impl<'a> Blocks<'a> {
 }
 
 impl CrossBlocks for Blocks<'_> {
-    fn cross(&mut self, x: &Mat, out: &mut Mat) {
-        self.network.forward_into(x, &mut self.layers);
-        self.base.cross(&self.layers[self.layers.len() - 1], out);
+    fn cross(&mut self, place: usize, x: &Mat, out: &mut Mat) {
+        let layers = at(&mut self.kept, place);
+        self.network.forward_into(x, layers);
+        self.base.cross(place, &layers[layers.len() - 1], out);
     }
 
-    fn cross_adjoint(&mut self, x: &Mat, bar: &Mat, x_bar: &mut Mat) {
-        let features = &self.layers[self.layers.len() - 1];
+    fn cross_adjoint(&mut self, place: usize, x: &Mat, bar: &Mat, x_bar: &mut Mat) {
+        let layers = &self.kept[place];
+        let features = &layers[layers.len() - 1];
         self.bar.resize(features.rows(), features.cols());
         self.bar.fill(0.0);
-        self.base.cross_adjoint(features, bar, &mut self.bar);
+        self.base.cross_adjoint(place, features, bar, &mut self.bar);
         let room = (&mut self.bar, &mut self.spare);
-        self.network.backward(x, &self.layers, room, &mut self.theta, Some(x_bar));
+        self.network.backward(x, layers, room, &mut self.theta, Some(x_bar));
     }
 
     fn finish(&mut self, theta: &mut [f64], z_bar: &mut Mat) {

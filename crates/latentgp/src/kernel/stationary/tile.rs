@@ -1,7 +1,7 @@
 //! Blocks of stationary kernels at many points, one lane a point: nothing is summed across lanes until the end.
 //!
 //! ```text
-//! H = K̄ ∘ σ²κ'(r²)     e = (x − z)/ℓ     x̄ = 2 Σ_m H e/ℓ     z̄ = −2 Σ_n H e/ℓ     ℓ̄ = −2 Σ H e²/ℓ
+//! H = K̄ ∘ σ²κ'(r²)     d = x − z     x̄ = 2 Σ_m H d/ℓ²     z̄ = −2 Σ_n H d/ℓ²     ℓ̄ = −2 Σ H d²/ℓ³
 //! ```
 //!
 //! κ and its slope are kept from a block to its adjoint. Inputs of many columns have theirs by products of matrices,
@@ -9,7 +9,7 @@
 
 use super::wide::{WIDE, Wide};
 use super::{Shape, Stationary};
-use crate::kernel::CrossBlocks;
+use crate::kernel::blocks::{CrossBlocks, at};
 use crate::mat::Mat;
 use crate::vmath::{Vectorized, fma, vectorize};
 
@@ -19,22 +19,28 @@ const WIDTH: usize = 16;
 const HALF: usize = 8;
 type Lanes = [f64; WIDTH];
 
+/// What a block keeps for its adjoint.
+#[derive(Default)]
+struct Kept {
+    /// The points: Q for each group of [`WIDTH`].
+    x: Vec<Lanes>,
+    /// What κ is computed from, of all groups where the shape has an α; κ and σ²∂κ/∂r². M for each group.
+    arguments: Vec<Lanes>,
+    kappa: Vec<Lanes>,
+    slope: Vec<Lanes>,
+}
+
 /// The blocks of a kernel with some Z.
 pub(super) struct Tile<'a, S: Shape> {
     kernel: &'a Stationary<S>,
     z: Mat,
     inverse: Vec<f64>,
-    /// The points of the last block: Q for each group of [`WIDTH`].
-    x: Vec<Lanes>,
-    /// r², κ and σ²∂κ/∂r²: M for each group.
-    r2: Vec<Lanes>,
-    kappa: Vec<Lanes>,
-    slope: Vec<Lanes>,
+    kept: Vec<Kept>,
     /// H of a group.
     h: Vec<Lanes>,
-    /// Σ H e: M for each column.
+    /// Σ H d: M for each column.
     z_bar: Vec<Lanes>,
-    /// Σ H e² of each column.
+    /// Σ H d² of each column.
     l_bar: Vec<Lanes>,
     variance_bar: f64,
     alpha_bar: f64,
@@ -49,10 +55,7 @@ impl<'a, S: Shape> Tile<'a, S> {
         Tile {
             kernel,
             inverse: kernel.inverse_lengthscales(),
-            x: Vec::new(),
-            r2: Vec::new(),
-            kappa: Vec::new(),
-            slope: Vec::new(),
+            kept: Vec::new(),
             h: zeros(m),
             z_bar: zeros(if narrow { m * dim } else { 0 }),
             l_bar: zeros(if narrow { dim } else { 0 }),
@@ -65,18 +68,19 @@ impl<'a, S: Shape> Tile<'a, S> {
 }
 
 impl<S: Shape> CrossBlocks for Tile<'_, S> {
-    fn cross(&mut self, x: &Mat, out: &mut Mat) {
-        vectorize(Cross { tile: self, x, out });
+    fn cross(&mut self, place: usize, x: &Mat, out: &mut Mat) {
+        let kept = at(&mut self.kept, place);
+        vectorize(Cross { kernel: self.kernel, z: &self.z, inverse: &self.inverse, kept, x, out });
     }
 
-    fn cross_adjoint(&mut self, x: &Mat, bar: &Mat, x_bar: &mut Mat) {
+    fn cross_adjoint(&mut self, place: usize, x: &Mat, bar: &Mat, x_bar: &mut Mat) {
         match self.wide.take() {
             Some(mut wide) => {
-                vectorize(Slopes { tile: self, bar, h: wide.room(x.rows()) });
+                vectorize(Slopes { tile: self, place, bar, h: wide.room(x.rows()) });
                 wide.adjoint(x, &self.inverse, x_bar);
                 self.wide = Some(wide);
             }
-            None => vectorize(Adjoint { tile: self, bar, x_bar }),
+            None => vectorize(Adjoint { tile: self, place, bar, x_bar }),
         }
     }
 
@@ -87,10 +91,11 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
             Some(wide) => wide.finish(&self.inverse, &mut l_bar, z_bar),
             None => {
                 for q in 0..dim {
-                    l_bar[q] = -2.0 * self.inverse[q] * self.l_bar[q].iter().sum::<f64>();
+                    let scale = 2.0 * self.inverse[q] * self.inverse[q];
+                    l_bar[q] = -scale * self.inverse[q] * self.l_bar[q].iter().sum::<f64>();
                     for m in 0..m {
                         let sum: f64 = self.z_bar[q * self.z.rows() + m].iter().sum();
-                        z_bar[(m, q)] -= 2.0 * self.inverse[q] * sum;
+                        z_bar[(m, q)] -= scale * sum;
                     }
                 }
             }
@@ -102,24 +107,28 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
     }
 }
 
-struct Cross<'t, 'a, S: Shape> {
-    tile: &'t mut Tile<'a, S>,
+struct Cross<'t, S: Shape> {
+    kernel: &'t Stationary<S>,
+    z: &'t Mat,
+    inverse: &'t [f64],
+    kept: &'t mut Kept,
     x: &'t Mat,
     out: &'t mut Mat,
 }
 
-impl<S: Shape> Vectorized for Cross<'_, '_, S> {
+impl<S: Shape> Vectorized for Cross<'_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Tile { kernel, z, inverse, x, r2, kappa, slope, .. } = self.tile;
+        let Cross { kernel, z, inverse, kept: Kept { x, arguments, kappa, slope }, .. } = self;
         let (rows, m, dim) = (self.x.rows(), z.rows(), kernel.dim);
         let groups = rows.div_ceil(WIDTH);
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
         x.resize(groups * dim, [0.0; WIDTH]);
-        r2.resize(if S::HAS_ALPHA { groups * m } else { m }, [0.0; WIDTH]);
-        kappa.resize(groups * m, [0.0; WIDTH]);
-        slope.resize(groups * m, [0.0; WIDTH]);
+        for kept in [&mut *arguments, &mut *kappa, &mut *slope] {
+            kept.clear();
+            kept.reserve_exact(groups * m);
+        }
         for (g, x) in x.chunks_exact_mut(dim).enumerate().take(groups) {
             let (from, to) = (g * WIDTH, (g * WIDTH + WIDTH).min(rows));
             for k in 0..WIDTH {
@@ -127,25 +136,32 @@ impl<S: Shape> Vectorized for Cross<'_, '_, S> {
                 let row = self.x.row((from + k).min(rows - 1));
                 x.iter_mut().zip(row).for_each(|(x, v)| x[k] = *v);
             }
-            let r2 = if S::HAS_ALPHA { &mut r2[g * m..(g + 1) * m] } else { &mut r2[..] };
-            for (r2, z) in r2.iter_mut().zip(z.as_slice().chunks_exact(dim)) {
+            if !S::HAS_ALPHA {
+                arguments.clear();
+            }
+            let first = arguments.len();
+            for z in z.as_slice().chunks_exact(dim) {
                 let mut sum = [0.0; WIDTH];
-                for ((x, z), inverse) in x.iter().zip(z).zip(&*inverse) {
+                for ((x, z), inverse) in x.iter().zip(z).zip(inverse) {
                     for k in 0..WIDTH {
                         let e = (x[k] - z) * inverse;
                         sum[k] = fma::<FMA>(e, e, sum[k]);
                     }
                 }
-                *r2 = sum;
+                arguments.push(sum.map(S::argument));
             }
-            let (kappa, slope) = (&mut kappa[g * m..(g + 1) * m], &mut slope[g * m..(g + 1) * m]);
-            let both = kappa.as_flattened_mut().iter_mut().zip(slope.as_flattened_mut());
-            for ((kappa, slope), r2) in both.zip(r2.as_flattened()) {
-                let (value, rate) = S::kappa::<FMA>(*r2, alpha);
-                (*kappa, *slope) = (value, variance * rate);
+            for argument in &arguments[first..] {
+                let (mut values, mut rates) = ([0.0; WIDTH], [0.0; WIDTH]);
+                for k in 0..WIDTH {
+                    let (value, rate) = S::kappa_at::<FMA>(argument[k], alpha);
+                    (values[k], rates[k]) = (value, variance * rate);
+                }
+                kappa.push(values);
+                slope.push(rates);
             }
+            let kappa = &kappa[g * m..];
             for (k, out) in self.out.as_mut_slice()[from * m..to * m].chunks_exact_mut(m).enumerate() {
-                out.iter_mut().zip(&*kappa).for_each(|(out, kappa)| *out = variance * kappa[k]);
+                out.iter_mut().zip(kappa).for_each(|(out, kappa)| *out = variance * kappa[k]);
             }
         }
     }
@@ -154,20 +170,20 @@ impl<S: Shape> Vectorized for Cross<'_, '_, S> {
 impl<S: Shape> Tile<'_, S> {
     /// H of a group, with σ̄² and ᾱ.
     #[inline(always)]
-    fn slopes<const FMA: bool>(&mut self, g: usize, bar: &Mat) {
-        let m = self.z.rows();
+    fn slopes<const FMA: bool>(&mut self, place: usize, g: usize, bar: &Mat) {
+        let (m, kept) = (self.z.rows(), &self.kept[place]);
         let (from, to) = (g * WIDTH, (g * WIDTH + WIDTH).min(bar.rows()));
         self.h.fill([0.0; WIDTH]);
         for (k, bar) in bar.as_slice()[from * m..to * m].chunks_exact(m).enumerate() {
             self.h.iter_mut().zip(bar).for_each(|(h, bar)| h[k] = *bar);
         }
         let mut sum = [0.0; WIDTH];
-        let both = self.kappa[g * m..(g + 1) * m].iter().zip(&self.slope[g * m..(g + 1) * m]);
+        let both = kept.kappa[g * m..(g + 1) * m].iter().zip(&kept.slope[g * m..(g + 1) * m]);
         for (i, (h, (kappa, slope))) in self.h.iter_mut().zip(both).enumerate() {
             for k in 0..WIDTH {
                 if S::HAS_ALPHA {
                     let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
-                    self.alpha_bar += h[k] * variance * S::kappa_alpha(self.r2[g * m + i][k], alpha);
+                    self.alpha_bar += h[k] * variance * S::kappa_alpha(kept.arguments[g * m + i][k], alpha);
                 }
                 sum[k] = fma::<FMA>(h[k], kappa[k], sum[k]);
                 h[k] *= slope[k];
@@ -180,6 +196,7 @@ impl<S: Shape> Tile<'_, S> {
 /// H of a block for [`Wide`], N×M.
 struct Slopes<'t, 'a, S: Shape> {
     tile: &'t mut Tile<'a, S>,
+    place: usize,
     bar: &'t Mat,
     h: &'t mut Mat,
 }
@@ -190,7 +207,7 @@ impl<S: Shape> Vectorized for Slopes<'_, '_, S> {
     fn run<const FMA: bool>(self) {
         let (rows, m) = (self.bar.rows(), self.tile.z.rows());
         for g in 0..rows.div_ceil(WIDTH) {
-            self.tile.slopes::<FMA>(g, self.bar);
+            self.tile.slopes::<FMA>(self.place, g, self.bar);
             let (from, to) = (g * WIDTH, (g * WIDTH + WIDTH).min(rows));
             for (k, out) in self.h.as_mut_slice()[from * m..to * m].chunks_exact_mut(m).enumerate() {
                 out.iter_mut().zip(&self.tile.h).for_each(|(out, h)| *out = h[k]);
@@ -201,6 +218,7 @@ impl<S: Shape> Vectorized for Slopes<'_, '_, S> {
 
 struct Adjoint<'t, 'a, S: Shape> {
     tile: &'t mut Tile<'a, S>,
+    place: usize,
     bar: &'t Mat,
     x_bar: &'t mut Mat,
 }
@@ -211,23 +229,24 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
     fn run<const FMA: bool>(self) {
         let (rows, m, dim) = (self.bar.rows(), self.tile.z.rows(), self.tile.kernel.dim);
         for g in 0..rows.div_ceil(WIDTH) {
-            self.tile.slopes::<FMA>(g, self.bar);
-            let Tile { z, inverse, x, h, z_bar, l_bar, .. } = &mut *self.tile;
+            self.tile.slopes::<FMA>(self.place, g, self.bar);
+            let Tile { z, inverse, kept, h, z_bar, l_bar, .. } = &mut *self.tile;
+            let x = &kept[self.place].x;
             let z = z.as_slice();
             let live = (rows - g * WIDTH).min(WIDTH);
             for q in 0..dim {
-                let (inverse, mut x_sums) = (inverse[q], [0.0; WIDTH]);
+                let (scale, mut x_sums) = (2.0 * inverse[q] * inverse[q], [0.0; WIDTH]);
                 for from in (0..WIDTH).step_by(HALF) {
                     let part = |of: &Lanes| -> [f64; HALF] { std::array::from_fn(|k| of[from + k]) };
                     let (x, mut x_sum, mut l_sum) = (part(&x[g * dim + q]), [0.0; HALF], part(&l_bar[q]));
                     for (i, (h, z_bar)) in h.iter().zip(&mut z_bar[q * m..(q + 1) * m]).enumerate() {
                         let (h, z, mut z_sum) = (part(h), z[i * dim + q], part(z_bar));
                         for k in 0..HALF {
-                            let e = (x[k] - z) * inverse;
-                            let he = h[k] * e;
-                            x_sum[k] += he;
-                            z_sum[k] += he;
-                            l_sum[k] = fma::<FMA>(he, e, l_sum[k]);
+                            let d = x[k] - z;
+                            let hd = h[k] * d;
+                            x_sum[k] += hd;
+                            z_sum[k] += hd;
+                            l_sum[k] = fma::<FMA>(hd, d, l_sum[k]);
                         }
                         z_bar[from..from + HALF].copy_from_slice(&z_sum);
                     }
@@ -235,7 +254,7 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
                     x_sums[from..from + HALF].copy_from_slice(&x_sum);
                 }
                 for (k, sum) in x_sums.iter().enumerate().take(live) {
-                    self.x_bar.as_mut_slice()[(g * WIDTH + k) * dim + q] += 2.0 * inverse * sum;
+                    self.x_bar.as_mut_slice()[(g * WIDTH + k) * dim + q] += scale * sum;
                 }
             }
         }
@@ -272,17 +291,18 @@ mod tests {
             assert!(a.len() == b.len() && a.iter().zip(b).all(close), "{what}: {a:?} {b:?}");
         };
         let mut blocks = kernel.blocks(&z).unwrap();
+        let ranges = [0..rows[0], rows[0]..n];
         for _twice in 0..2 {
-            let mut from = 0;
-            for rows in rows {
-                let to = from + rows;
-                let (points, mut own) = (x.slice_rows(from, to), Mat::zeros(rows, m));
-                blocks.cross(&points, &mut own);
-                near(own.as_slice(), k.slice_rows(from, to).as_slice(), "k");
-                let mut x_bar = Mat::zeros(rows, dim);
-                blocks.cross_adjoint(&points, &bar.slice_rows(from, to), &mut x_bar);
-                near(x_bar.as_slice(), gx.slice_rows(from, to).as_slice(), "x");
-                from = to;
+            for (place, range) in ranges.iter().enumerate() {
+                let (points, mut own) = (x.slice_rows(range.start, range.end), Mat::zeros(range.len(), m));
+                blocks.cross(place, &points, &mut own);
+                near(own.as_slice(), k.slice_rows(range.start, range.end).as_slice(), "k");
+            }
+            for (place, range) in ranges.iter().enumerate() {
+                let (points, mut x_bar) =
+                    (x.slice_rows(range.start, range.end), Mat::zeros(range.len(), dim));
+                blocks.cross_adjoint(place, &points, &bar.slice_rows(range.start, range.end), &mut x_bar);
+                near(x_bar.as_slice(), gx.slice_rows(range.start, range.end).as_slice(), "x");
             }
             let (mut own, mut z_bar) = (vec![0.0; count], Mat::zeros(m, dim));
             blocks.finish(&mut own, &mut z_bar);

@@ -127,8 +127,8 @@ pub(super) fn cross_adjoint<S: Shape>(
         k.resize(end - from, z.rows());
         x_bar.resize(end - from, x.cols());
         x_bar.fill(0.0);
-        tile.cross(&points, &mut k);
-        tile.cross_adjoint(&points, &bar.slice_rows(from, end), &mut x_bar);
+        tile.cross(0, &points, &mut k);
+        tile.cross_adjoint(0, &points, &bar.slice_rows(from, end), &mut x_bar);
         if let Some(to) = to.as_deref_mut() {
             let rows = &mut to.as_mut_slice()[from * x.cols()..end * x.cols()];
             rows.iter_mut().zip(x_bar.as_slice()).for_each(|(a, b)| *a += b);
