@@ -374,7 +374,8 @@ mod tests {
 
     #[test]
     fn tiles_that_were_kept_give_the_gradient_of_those_computed_again() {
-        let kernels = ["rational_quadratic", "mlp(hidden=[4, 3], base=rbf)", "periodic(dims=[0]) * linear + matern32"];
+        let kernels =
+            ["rational_quadratic", "mlp(hidden=[4, 3], base=rbf)", "periodic(dims=[0]) * linear + matern32"];
         for kernel in kernels.map(|k| kernel::parse(k, 2).unwrap()) {
             compare(&MonteCarlo::new(7, 1), &*kernel, 150, true);
             compare(&GaussHermite::new(3), &*kernel, 150, true);
