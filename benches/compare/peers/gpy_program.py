@@ -24,7 +24,7 @@ def fit(case):
 
     def optimise():
         run = model.optimize("lbfgsb", max_iters=MAX_ITERATIONS)
-        return model.log_likelihood(), getattr(run, "funct_eval", 0) or 0
+        return model.log_likelihood().item(), getattr(run, "funct_eval", 0) or 0
 
     return timed_fit(optimise)
 
