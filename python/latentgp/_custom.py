@@ -101,6 +101,10 @@ class Custom(Kernel):
             value, key = {**params, key: value}, "params"
         super().__setattr__(key, value)
 
+    def _settable(self) -> list[str]:
+        params = self.__dict__.get("params")
+        return [*(params if isinstance(params, dict) else ()), *Custom._names()]
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Arguments by name; with ``deep`` the kernel's parameters as well."""
         params = super().get_params(deep)

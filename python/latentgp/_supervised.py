@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._base import Estimator, count_of, input_std, names_of, seed_of, take_names
+from ._base import Estimator, count_of, fitting, input_std, names_of, seed_of, take_names
 from ._doc import documented
 
 
@@ -60,6 +60,10 @@ class InputEstimator(Estimator):
         self._take(model)
         return self
 
+    def _errors(self, X_std, rows: np.ndarray, given):
+        """Standard deviations of inputs, by the names of their columns and rows where they have some."""
+        return input_std(X_std, rows, given, getattr(self, "feature_names_in_", None))
+
     def _inputs(self, X) -> np.ndarray:
         check_is_fitted(self)
         finite = "allow-nan" if self._gaps else True
@@ -80,7 +84,7 @@ def target_names(y, count: int) -> list[str]:
 class Regressor(RegressorMixin, InputEstimator):
     """A regression with Gaussian noise, of one target or several."""
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X, y, X_std=None):
         """Learn y from X.
 
@@ -100,7 +104,7 @@ class Regressor(RegressorMixin, InputEstimator):
         self : object
             The fitted estimator.
         """
-        targets = y
+        targets, given = y, X
         X, y = validate_data(
             self, X, y, dtype=np.float64, order="C", multi_output=self.__sklearn_tags__().target_tags.multi_output,
             y_numeric=True, ensure_all_finite="allow-nan" if self._gaps else True,
@@ -108,7 +112,7 @@ class Regressor(RegressorMixin, InputEstimator):
         y = np.asarray(y, dtype=np.float64)
         columns = np.ascontiguousarray(y.reshape(len(y), -1))
         self._one = y.ndim == 1
-        self._learn(X, input_std(X_std, X), columns, target_names(targets, columns.shape[1]), [])
+        self._learn(X, self._errors(X_std, X, given), columns, target_names(targets, columns.shape[1]), [])
         return self
 
     def _take(self, model) -> None:
@@ -151,7 +155,7 @@ class Regressor(RegressorMixin, InputEstimator):
         if return_std and return_cov:
             raise ValueError("At most one of return_std or return_cov can be requested.")
         rows = self._inputs(X)
-        std = input_std(X_std, rows)
+        std = self._errors(X_std, rows, X)
         if return_cov and (std is not None or np.isnan(rows).any()):
             raise ValueError("return_cov is that of certain inputs, of which none is missing: leave X_std out")
         mean, var = self._model.predict(rows, None if std is None else std**2)
@@ -164,7 +168,7 @@ class Regressor(RegressorMixin, InputEstimator):
         return every[0] if self._one else np.stack(every, axis=-1)
 
     def sample_y(self, X, n_samples=1, random_state=0):
-        """Draw functions from the posterior and evaluate them at X, without the noise.
+        """Draw functions from the posterior and evaluate them at X, without the noise; those of counts are rates.
 
         Parameters
         ----------
