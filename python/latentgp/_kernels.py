@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from difflib import get_close_matches
 from numbers import Real
 from typing import Any, Optional
 
@@ -43,6 +42,8 @@ class Kernel:
 
     def __setattr__(self, key: str, value: Any) -> None:
         if not key.startswith("_") and key not in self._settable():
+            from difflib import get_close_matches
+
             near = get_close_matches(key, self._settable(), 1)
             asked = f"; did you mean {near[0]}?" if near else ""
             raise AttributeError(

@@ -74,7 +74,8 @@ def load_airline(n=None, *, return_X_y=False, as_frame=False):
     return_X_y : bool, default=False
         Whether to return ``(data, target)`` instead of a Bunch.
     as_frame : bool, default=False
-        Whether data and target are a DataFrame and a Series of pandas, with the months as their index.
+        Whether data and target are a DataFrame and a Series of pandas, with the months as their index, dates that
+        :class:`latentgp.GPNarx` goes on from.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def load_airline(n=None, *, return_X_y=False, as_frame=False):
     """
     columns, values, (_, months) = _first("airline", n)
     years = np.array([int(m[:4]) + (int(m[5:7]) - 1) / 12 for m in months])[:, None]
-    out = _bunch(years, values[:, 0], ["year"], columns[0], load_airline, return_X_y, as_frame, index=months)
+    out = _bunch(years, values[:, 0], ["year"], columns[0], load_airline, return_X_y, as_frame, months)
     if not return_X_y:
         out["months"] = np.asarray(months)
     return out
@@ -140,7 +141,7 @@ def _first(name, n):
     return _native.dataset(name, None if n is None else count_of(n, "n"))
 
 
-def _bunch(data, target, columns, name, loader, return_X_y, as_frame, index=None):
+def _bunch(data, target, columns, name, loader, return_X_y, as_frame, months=None):
     names = np.unique(target) if target.dtype.kind == "U" else [name]
     frame = None
     if as_frame:
@@ -148,6 +149,7 @@ def _bunch(data, target, columns, name, loader, return_X_y, as_frame, index=None
             import pandas
         except ImportError as error:
             raise ImportError("as_frame=True needs pandas: pip install pandas") from error
+        index = None if months is None else pandas.DatetimeIndex(months, freq="MS")
         data = pandas.DataFrame(data, columns=columns, index=index)
         target = pandas.Series(target, name=name, index=data.index)
         frame = data.assign(**{name: target})
