@@ -49,6 +49,15 @@ def count_of(value, name: str) -> int:
     return int(value)
 
 
+def check_room(rows: int, columns: int, what: str, advice: str) -> None:
+    """Whether a matrix of so many numbers can be had at all."""
+    try:
+        np.empty((rows, columns))
+    except (MemoryError, ValueError):
+        size = f"{rows * columns * 8 / 1e9:.3g} GB"
+        raise MemoryError(f"{what} would take {size}, more than this machine has; try {advice}") from None
+
+
 def spread(given, X: np.ndarray, name: str, of: str) -> np.ndarray:
     """Numbers of 0 or more as many as X has, from an array, a row, a number, or a column where X has one."""
     values = np.asarray(given, dtype=np.float64)

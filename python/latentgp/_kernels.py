@@ -72,7 +72,9 @@ class Kernel:
             Other points; X itself where there are none.
         """
         X = _points(X, "X")
-        return self._native(X.shape[1]).cross(X, X if Z is None else _points(Z, "Z"))
+        Z = X if Z is None else _points(Z, "Z")
+        np.empty((2 * len(X), len(Z)))  # raises MemoryError where it cannot be had
+        return self._native(X.shape[1]).cross(X, Z)
 
     @classmethod
     def _names(cls) -> list[str]:

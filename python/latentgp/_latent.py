@@ -8,7 +8,19 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _native
-from ._base import COMMON_CONSTRAINTS, Estimator, at_least, count_of, fitting, input_std, like, names_of, seed_of, take_names
+from ._base import (
+    COMMON_CONSTRAINTS,
+    Estimator,
+    at_least,
+    check_room,
+    count_of,
+    fitting,
+    input_std,
+    like,
+    names_of,
+    seed_of,
+    take_names,
+)
 from ._doc import documented
 
 #: Points of the importance sampling behind the log density of a Bayesian GPLVM.
@@ -228,7 +240,9 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
             Where in the latent space they come from.
         """
         check_is_fitted(self)
-        positions, data = self._model.sample(count_of(n_samples, "n_samples"), seed_of(random_state))
+        count = count_of(n_samples, "n_samples")
+        check_room(2 * count, self.n_features_in_, f"{count} samples", "fewer at a time")
+        positions, data = self._model.sample(count, seed_of(random_state))
         return data, positions
 
     def __sklearn_tags__(self):
@@ -379,6 +393,7 @@ class GPLVM(LatentEstimator):
             "restarts": int(self.restarts),
             "seed": self._seed(),
         }
+        check_room(4 * len(X), len(X), f"the covariance of {len(X)} rows", "BayesianGPLVM, which has inducing inputs")
         kernel = self._native_kernel(int(self.n_components))
         return _native.LatentModel.fit_gplvm(X, kernel, settings, self._watch())
 

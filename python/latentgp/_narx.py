@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from . import _native
-from ._base import COMMON_CONSTRAINTS, Estimator, at_least, count_of, fitting, names_of, seed_of, take_names
+from ._base import COMMON_CONSTRAINTS, Estimator, at_least, check_room, count_of, fitting, names_of, seed_of, take_names
 from ._doc import documented
 
 #: Past values that a window has, where the series is long enough.
@@ -138,6 +138,8 @@ class GPNarx(Estimator):
             raise ValueError(f"delays: expected whole numbers, 0 or more, such as (0, 1), found {self.delays!r}")
         delays = [int(d) for d in delays]
         width = lags * series.shape[1] + len(delays) * (0 if inputs is None else inputs.shape[1])
+        if self.n_inducing is None:
+            check_room(4 * len(series), len(series), f"the covariance of {len(series)} steps", "n_inducing=200")
         settings = {
             "lags": lags,
             "delays": delays,

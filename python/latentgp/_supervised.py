@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._base import Estimator, count_of, fitting, input_std, names_of, seed_of, take_names
+from ._base import Estimator, check_room, count_of, fitting, input_std, names_of, seed_of, take_names
 from ._doc import documented
 
 
@@ -47,6 +47,8 @@ class InputEstimator(Estimator):
 
     def _learn(self, X, X_std, y, targets, classes):
         settings = self._settings(X, targets, classes, X_std is not None)
+        if settings["model"] == "gp":
+            check_room(4 * len(X), len(X), f"the covariance of {len(X)} rows", "inducing inputs, n_inducing")
         kernel = self._native_kernel(self._kernel_dim(X))
         self._keep(_native.RegressionModel.fit(X, X_std, y, kernel, settings, self._watch()))
 
@@ -164,8 +166,12 @@ class Regressor(RegressorMixin, InputEstimator):
         return (self._shaped(mean), self._shaped(np.sqrt(var))) if return_std else self._shaped(mean)
 
     def _covariance(self, rows: np.ndarray) -> np.ndarray:
+        self._check_joint(rows)
         every = [self._model.covariance(rows, output) for output in range(self.n_targets_)]
         return every[0] if self._one else np.stack(every, axis=-1)
+
+    def _check_joint(self, rows: np.ndarray) -> None:
+        check_room(4 * len(rows), len(rows), f"the covariance of {len(rows)} rows", "fewer at a time")
 
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draw functions from the posterior and evaluate them at X, without the noise; those of counts are rates.
@@ -185,7 +191,11 @@ class Regressor(RegressorMixin, InputEstimator):
             A column for each function.
         """
         rows = self._inputs(X)
+        if np.isnan(rows).any():
+            raise ValueError("sample_y is that of certain inputs, found a missing one: leave its row out")
         count = count_of(n_samples, "n_samples")
+        self._check_joint(rows)
+        check_room(2 * count, len(rows) * self.n_targets_, f"{count} functions at {len(rows)} rows", "fewer at a time")
         drawn = np.stack(self._model.sample(rows, count, seed_of(random_state)), axis=-1)
         return drawn[:, 0] if self._one else drawn
 
