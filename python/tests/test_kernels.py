@@ -122,7 +122,7 @@ def test_numbers_are_constant_kernels():
 
 
 def test_misspelt_parameters_are_named():
-    k = kernels.RBF() + kernels.from_jax(lambda x, z, params: params["width"], {"width": 1.0}, name="mine")
+    k = kernels.RBF() + kernels.Custom(lambda X, Z, params: X @ Z.T, None, {"width": 1.0}, name="mine")
     with pytest.raises(AttributeError, match="did you mean lengthscale"):
         k.k1.lenghtscale = 2.0
     with pytest.raises(AttributeError, match="did you mean width"):
