@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import re
 import sys
@@ -11,12 +12,13 @@ from numbers import Integral
 from typing import Any, Callable, NamedTuple, Optional
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from . import _native
+from ._settings import write
 from .kernels import Kernel, as_native
 
 SCALES = ("standardize", "global", "center", "none")
@@ -47,18 +49,71 @@ def count_of(value, name: str) -> int:
     return int(value)
 
 
-def input_std(X_std, X) -> np.ndarray | None:
-    """Standard deviations as large as X, from an array, a row or a number; None where there are none."""
+def check_room(rows: int, columns: int, what: str, advice: str) -> None:
+    """Whether a matrix of so many numbers can be had at all."""
+    try:
+        np.empty((rows, columns))
+    except (MemoryError, ValueError):
+        size = f"{rows * columns * 8 / 1e9:.3g} GB"
+        raise MemoryError(f"{what} would take {size}, more than this machine has; try {advice}") from None
+
+
+def spread(given, X: np.ndarray, name: str, of: str) -> np.ndarray:
+    """Numbers of 0 or more as many as X has, from an array, a row, a number, or a column where X has one."""
+    values = np.asarray(given, dtype=np.float64)
+    if values.ndim == 1 and X.shape[1] == 1 and len(values) == len(X):
+        values = values[:, None]
+    try:
+        values = np.ascontiguousarray(np.broadcast_to(values, X.shape))
+    except ValueError:
+        raise ValueError(
+            f"{name} has the shape {values.shape}, expected that of {of}, {X.shape}, a row of it or a number"
+        ) from None
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise ValueError(f"{name}: expected finite numbers, 0 or more")
+    return values
+
+
+def input_std(X_std, X: np.ndarray, given=None, names=None) -> np.ndarray | None:
+    """Standard deviations as large as X; None where there are none.
+
+    A table's columns go by their names, where those of X have some, and the rows of pandas by the index of ``given``,
+    which is X as it came.
+    """
     if X_std is None:
         return None
-    std = np.asarray(X_std, dtype=np.float64)
-    try:
-        std = np.ascontiguousarray(np.broadcast_to(std, X.shape))
-    except ValueError:
-        raise ValueError(f"X_std has the shape {std.shape}, expected that of X, {X.shape}") from None
-    if not (np.isfinite(std).all() and (std >= 0).all()):
-        raise ValueError("X_std: expected finite numbers, 0 or more")
-    return std
+    return spread(_in_order(X_std, given, names), X, "X_std", "X")
+
+
+def _in_order(std, given, names):
+    pandas = sys.modules.get("pandas")
+    known = None if names is None else [str(name) for name in names]
+    if pandas is not None and isinstance(std, pandas.Series):
+        # A row by the names of the columns, or a column by those of the rows.
+        if known is not None and set(std.index) == set(known) and std.index.is_unique:
+            return std[known].to_numpy()
+        std = _rows_in_order(std, given, pandas)
+        return std.to_numpy()
+    columns = getattr(std, "columns", None)
+    if columns is None:
+        return std
+    if known is not None and all(isinstance(c, str) for c in columns):
+        if sorted(columns) != sorted(known):
+            raise ValueError(f"X_std has the columns {', '.join(columns)}, expected those of X: {', '.join(known)}")
+        std = std[known]
+    return _rows_in_order(std, given, pandas)
+
+
+def _rows_in_order(std, given, pandas):
+    """The rows of a table of pandas in the order of those of X, where both have an index."""
+    if pandas is None or not isinstance(std, (pandas.DataFrame, pandas.Series)):
+        return std
+    index = getattr(given, "index", None)
+    if not isinstance(index, pandas.Index) or len(std) != len(index) or std.index.equals(index):
+        return std
+    if not (std.index.is_unique and index.is_unique and set(std.index) == set(index)):
+        raise ValueError("X_std has another index than X, expected the same rows; an array goes by position")
+    return std.loc[index]
 
 
 def at_least(least: int) -> Interval:
@@ -75,6 +130,24 @@ COMMON_CONSTRAINTS: dict = {
     "verbose": ["verbose"],
     "callback": [callable, None],
 }
+
+
+def fitting(fit):
+    """A ``fit`` that checks the arguments of its estimator, and leaves this as it was where no model comes of it."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @functools.wraps(fit)
+    def fitted(self, *args, **kwargs):
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            if vars(self).get("_model") is before.get("_model"):
+                vars(self).clear()
+                vars(self).update(before)
+            raise
+
+    return fitted
 
 
 class Estimator(BaseEstimator):
@@ -189,7 +262,7 @@ class Estimator(BaseEstimator):
         part = f"{path}.{os.getpid()}.part"
         try:
             with open(part, "wb") as file:
-                file.write(self._model.to_bytes())
+                file.write(self._model.to_bytes(write(self)))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(part, path)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from ._base import input_std
+from ._base import fitting
 from ._doc import documented
 from ._likelihood import LikelihoodEstimator
 from ._supervised import target_names
@@ -46,7 +46,7 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
         settings["likelihood"] = "bernoulli" if len(classes) == 2 else "categorical"
         return settings
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X, y, X_std=None):
         """Learn classes from X.
 
@@ -67,14 +67,14 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
         self : object
             The fitted estimator.
         """
-        name = target_names(y, 1)
+        name, given = target_names(y, 1), X
         X, y = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"GPClassifier needs at least 2 classes in y, found 1 class: {str(self.classes_[0])!r}")
         codes = np.ascontiguousarray(codes.reshape(-1, 1), dtype=np.float64)
-        self._learn(X, input_std(X_std, X), codes, name, [str(c) for c in self.classes_])
+        self._learn(X, self._errors(X_std, X, given), codes, name, [str(c) for c in self.classes_])
         return self
 
     def _restore(self, model):
@@ -94,7 +94,7 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
             In the order of ``classes_``.
         """
         rows = self._inputs(X)
-        std = input_std(X_std, rows)
+        std = self._errors(X_std, rows, X)
         return self._model.predict(rows, None if std is None else std**2)[0]
 
     def predict(self, X, X_std=None):

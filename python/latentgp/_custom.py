@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,10 @@ class Custom(Kernel):
             # A dictionary of its own: that of the user, or of a copy, stays as it is.
             value, key = {**params, key: value}, "params"
         super().__setattr__(key, value)
+
+    def _settable(self) -> list[str]:
+        params = self.__dict__.get("params")
+        return [*(params if isinstance(params, dict) else ()), *Custom._names()]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Arguments by name; with ``deep`` the kernel's parameters as well."""
@@ -229,16 +234,9 @@ class FromJax(Custom):
             fn, None, params, name=name, dims=dims, fix=fix, bounds=bounds, transform=transform, prior=prior
         )
 
-    def __getstate__(self) -> dict:
-        return {key: value for key, value in self.__dict__.items() if key != "_compiled"}
-
     def _jax(self):
-        """The batched functions, compiled once for each shape."""
-        made = self.__dict__.get("_compiled")
-        if made is None or made[0] is not self.fn:
-            made = (self.fn, _compile(self.fn))
-            self.__dict__["_compiled"] = made
-        return made[1]
+        """The batched functions, compiled once for each shape; copies of a kernel share them."""
+        return _compile(self.fn)
 
     def _cross(self, theta, X, Z):
         return _array(self._jax()["cross"](self._named(theta), X, Z), (len(X), len(Z)), f"{self._word()}: k(x, z)")
@@ -306,6 +304,7 @@ def _import_jax():
     return jax
 
 
+@lru_cache(maxsize=32)
 def _compile(fn) -> dict:
     jax = _import_jax()
     vmap = jax.vmap

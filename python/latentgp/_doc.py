@@ -72,7 +72,7 @@ PARTS = {
         """,
     "interrupt": """
         Ctrl-C ends the fit and keeps its best state: the estimator is fitted as far as it got, and
-        KeyboardInterrupt is raised.
+        KeyboardInterrupt is raised. Before the first iteration is over, the estimator stays as it was.
         """,
     "simulated": """
         n : int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from numbers import Real
+from typing import Any, Optional
 
 import numpy as np
 
@@ -17,15 +18,42 @@ COMMON = ("dims", "fix", "bounds", "transform", "prior")
 class Kernel:
     """A covariance function; a value with parameters.
 
-    Kernels add and multiply, and have ``get_params`` and ``set_params`` as scikit-learn's estimators do, so that
+    Kernels add and multiply; a positive number stands for :class:`Constant`, so that ``2 * RBF()`` is
+    ``Constant(variance=2) * RBF()``. They have ``get_params`` and ``set_params`` as scikit-learn's estimators do, so that
     ``GridSearchCV`` finds ``kernel__lengthscale``.
     """
 
-    def __add__(self, other: "Kernel") -> "Sum":
-        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+    #: NumPy's numbers leave ``*`` and ``+`` to the kernel.
+    __array_ufunc__ = None
 
-    def __mul__(self, other: "Kernel") -> "Product":
-        return Product(self, other) if isinstance(other, Kernel) else NotImplemented
+    def __add__(self, other) -> "Kernel":
+        other = _operand(other, "+")
+        return self if other is None else Sum(self, other)
+
+    def __radd__(self, other) -> "Kernel":
+        other = _operand(other, "+")
+        return self if other is None else Sum(other, self)
+
+    def __mul__(self, other) -> "Kernel":
+        return Product(self, _operand(other, "*"))
+
+    def __rmul__(self, other) -> "Kernel":
+        return Product(_operand(other, "*"), self)
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if not key.startswith("_") and key not in self._settable():
+            from difflib import get_close_matches
+
+            near = get_close_matches(key, self._settable(), 1)
+            asked = f"; did you mean {near[0]}?" if near else ""
+            raise AttributeError(
+                f"{type(self).__name__} has no parameter {key!r}, expected one of {', '.join(self._settable())}{asked}"
+            )
+        super().__setattr__(key, value)
+
+    def _settable(self) -> list[str]:
+        """The names that may be set."""
+        return self._names()
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Kernel) and repr(self) == repr(other)
@@ -44,7 +72,9 @@ class Kernel:
             Other points; X itself where there are none.
         """
         X = _points(X, "X")
-        return self._native(X.shape[1]).cross(X, X if Z is None else _points(Z, "Z"))
+        Z = X if Z is None else _points(Z, "Z")
+        np.empty((2 * len(X), len(Z)))  # raises MemoryError where it cannot be had
+        return self._native(X.shape[1]).cross(X, Z)
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -397,6 +427,20 @@ def _build(tree, expression: str, own: dict[str, Kernel]) -> Kernel:
         takes = ", ".join(cls._names())
         raise ValueError(f"cannot read `{expression}`: `{name}` has no argument `{unknown[0]}`; it takes {takes}")
     return cls(**arguments)
+
+
+def _operand(other, sign: str) -> Optional[Kernel]:
+    """A kernel, or a number as one; None for the 0 that ``sum`` begins with."""
+    if isinstance(other, Kernel):
+        return other
+    if isinstance(other, Real) and not isinstance(other, (bool, np.bool_)):
+        if sign == "+" and other == 0:
+            return None
+        if np.isfinite(other) and other > 0:
+            return Constant(variance=float(other))
+        raise ValueError(f"kernel {sign} number: expected a positive number, found {other!r}")
+    hint = f": write kernel {sign} parse({other!r})" if isinstance(other, str) else ""
+    raise TypeError(f"kernel {sign} other: expected a kernel or a positive number, found {type(other).__name__}{hint}")
 
 
 def _points(of, name: str) -> np.ndarray:

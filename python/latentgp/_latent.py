@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _native
-from ._base import COMMON_CONSTRAINTS, Estimator, at_least, count_of, input_std, like, names_of, seed_of, take_names
+from ._base import (
+    COMMON_CONSTRAINTS,
+    Estimator,
+    at_least,
+    check_room,
+    count_of,
+    fitting,
+    input_std,
+    like,
+    names_of,
+    seed_of,
+    take_names,
+)
 from ._doc import documented
 
 #: Points of the importance sampling behind the log density of a Bayesian GPLVM.
@@ -35,7 +47,7 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
     def _fit(self, X: np.ndarray, columns: list[str]):
         raise NotImplementedError
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X, y=None):
         """Learn the latent space of the rows of X.
 
@@ -61,13 +73,32 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
 
     def _take(self, model) -> None:
         super()._take(model)
-        mean, var = model.latent()
-        self.embedding_ = mean
-        self.embedding_std_ = np.sqrt(var)
-        self.n_components_ = self._n_features_out = mean.shape[1]
+        self._known = {}
+        self.n_components_ = self._n_features_out = model.latent_dim
         self.lower_bound_ = self._report["bound"]
         self.noise_variance_ = np.asarray(model.noise_variance)
-        self.relevance_ = np.asarray(model.relevance())
+
+    def _once(self, name: str, work):
+        """What is worked out when it is first asked for: a fit that was interrupted ends at once."""
+        check_is_fitted(self)
+        if name not in self._known:
+            self._known[name] = work(self._model)
+        return self._known[name]
+
+    @property
+    def embedding_(self) -> np.ndarray:
+        """Positions of the training rows."""
+        return self._once("latent", lambda model: model.latent())[0]
+
+    @property
+    def embedding_std_(self) -> np.ndarray:
+        """Standard deviations of these positions."""
+        return self._once("std", lambda model: np.sqrt(self._once("latent", lambda m: m.latent())[1]))
+
+    @property
+    def relevance_(self) -> np.ndarray:
+        """How much each dimension matters."""
+        return self._once("relevance", lambda model: np.asarray(model.relevance()))
 
     def _restore(self, model):
         """An estimator of a model file."""
@@ -134,7 +165,7 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
             raise ValueError(
                 f"X has {mean.shape[1]} columns, expected the {self.n_components_} of the latent space"
             )
-        std = input_std(X_std, mean)
+        std = input_std(X_std, mean, X, self.get_feature_names_out() if hasattr(X, "columns") else None)
         mean, var = self._model.reconstruct(mean, np.zeros_like(mean) if std is None else std**2)
         out = like(X, mean, names_of(self, mean.shape[1]))
         return (out, np.sqrt(var)) if return_std else out
@@ -209,7 +240,9 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
             Where in the latent space they come from.
         """
         check_is_fitted(self)
-        positions, data = self._model.sample(count_of(n_samples, "n_samples"), seed_of(random_state))
+        count = count_of(n_samples, "n_samples")
+        check_room(2 * count, self.n_features_in_, f"{count} samples", "fewer at a time")
+        positions, data = self._model.sample(count, seed_of(random_state))
         return data, positions
 
     def __sklearn_tags__(self):
@@ -298,7 +331,11 @@ class BayesianGPLVM(LatentEstimator):
     def _take(self, model):
         super()._take(model)
         self.inducing_ = model.inducing
-        self.certificate_ = self._report["certificate"]
+
+    @property
+    def certificate_(self) -> dict:
+        """How far the expectations that were used are from a stronger rule."""
+        return self._once("certificate", lambda model: model.certificate())
 
 
 @documented
@@ -356,6 +393,7 @@ class GPLVM(LatentEstimator):
             "restarts": int(self.restarts),
             "seed": self._seed(),
         }
+        check_room(4 * len(X), len(X), f"the covariance of {len(X)} rows", "BayesianGPLVM, which has inducing inputs")
         kernel = self._native_kernel(int(self.n_components))
         return _native.LatentModel.fit_gplvm(X, kernel, settings, self._watch())
 

@@ -9,6 +9,7 @@ from ._latent import GPLVM, PPCA, BayesianGPLVM
 from ._narx import GPNarx
 from ._projected import SPGPDRRegressor, VDMGPRegressor
 from ._regression import GPRegressor, SparseGPRegressor
+from ._settings import read
 from .kernels import parse
 
 LATENT = {"bayesian-gplvm": BayesianGPLVM, "gplvm": GPLVM, "ppca": PPCA}
@@ -18,7 +19,9 @@ GAUSSIAN = {"gp": GPRegressor, "sparse": SparseGPRegressor, "spgp-dr": SPGPDRReg
 def load(path, kernel=None):
     """Read a fitted estimator from a ``.lgp`` file, written here or by the command line.
 
-    Reading executes nothing; a file that is damaged is a ValueError.
+    Reading executes nothing; a file that is damaged is a ValueError. ``get_params()`` is that of the estimator that was
+    saved, but for ``callback``, and for a ``random_state`` that is a generator: it comes back as the seed that was
+    drawn from it.
 
     Parameters
     ----------
@@ -37,15 +40,31 @@ def load(path, kernel=None):
         content = file.read()
     try:
         model = _native.from_bytes(content, {} if kernel is None else kernel._own())
+        return _estimator(model, read(_native.settings(content), kernel), kernel)
     except ValueError as error:
         text = str(error).removeprefix("model file: ")
         if "unknown kernel" in text:
             text = f"{text}; a kernel that is written in Python is given as load(path, kernel=...)"
         raise ValueError(f"{path}: {text}") from None
-    return _estimator(model, kernel)
 
 
-def _estimator(model, kernel):
+def _estimator(model, settings, kernel):
+    """The estimator of a model, with the settings of its file where there are any."""
+    cls, given = _told(model, kernel)
+    if settings["estimator"] == "GPRegressor" and cls is SparseGPRegressor:
+        cls = GPRegressor  # which has inducing inputs where its inputs have errors
+    takes = cls._parameter_constraints
+    given.update(settings["arguments"])
+    estimator = cls(**{name: value for name, value in given.items() if name in takes})
+    estimator._validate_params()
+    estimator._restore(model)
+    if isinstance(settings["flat"], bool) and hasattr(estimator, "_one"):
+        estimator._one = settings["flat"]
+    return estimator
+
+
+def _told(model, kernel):
+    """The class of a model, and the arguments that the model itself tells."""
     report = model.report()
     given = {
         "kernel": report["kernel"] if kernel is None else parse(report["kernel"], kernel),
@@ -53,19 +72,16 @@ def _estimator(model, kernel):
         "restarts": max(1, len(report["restarts"])),
         "random_state": report["seed"],
     }
+    given.update((name, report[name]) for name in ("expectation", "mean") if report.get(name) is not None)
     if isinstance(model, _native.LatentModel):
-        cls = LATENT[model.name]
         given["n_components"] = model.latent()[0].shape[1]
-        given["expectation"] = report["expectation"]
         if model.inducing is not None:
             given["n_inducing"] = len(model.inducing)
-    elif isinstance(model, _native.NarxModel):
-        cls = GPNarx
+        return LATENT[model.name], given
+    if isinstance(model, _native.NarxModel):
         lags, delays, inducing = model.lags
         given.update(lags=lags[0], n_inducing=inducing, delays=tuple(delays[0]) if delays else (0,))
-    else:
-        cls = {"gaussian": GAUSSIAN[model.name], "poisson": GPCountRegressor}.get(model.likelihood, GPClassifier)
-        _, _, _, inducing, directions = model.sizes
-        given.update(n_inducing=inducing, n_components=directions)
-    takes = cls._parameter_constraints
-    return cls(**{name: value for name, value in given.items() if name in takes})._restore(model)
+        return GPNarx, given
+    _, _, _, inducing, directions = model.sizes
+    given.update(n_inducing=inducing, n_components=directions)
+    return {"gaussian": GAUSSIAN[model.name], "poisson": GPCountRegressor}.get(model.likelihood, GPClassifier), given

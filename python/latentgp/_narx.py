@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from . import _native
-from ._base import COMMON_CONSTRAINTS, Estimator, at_least, count_of, names_of, seed_of, take_names
+from ._base import COMMON_CONSTRAINTS, Estimator, at_least, check_room, count_of, fitting, names_of, seed_of, take_names
 from ._doc import documented
 
 #: Past values that a window has, where the series is long enough.
@@ -99,7 +99,7 @@ class GPNarx(Estimator):
                  verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X, y=None):
         """Learn a series, alone or with exogenous inputs.
 
@@ -133,10 +133,13 @@ class GPNarx(Estimator):
         if len(names) != series.shape[1]:
             names = [f"y{k}" for k in range(series.shape[1])]
         lags = min(LAGS, len(series) // 3) if self.lags is None else int(self.lags)
-        delays = [int(d) for d in self.delays]
-        if any(d < 0 for d in delays):
-            raise ValueError(f"delays: expected whole numbers, 0 or more, found {self.delays}")
+        delays = list(self.delays)
+        if not delays or not all(isinstance(d, Integral) and d >= 0 for d in delays):
+            raise ValueError(f"delays: expected whole numbers, 0 or more, such as (0, 1), found {self.delays!r}")
+        delays = [int(d) for d in delays]
         width = lags * series.shape[1] + len(delays) * (0 if inputs is None else inputs.shape[1])
+        if self.n_inducing is None:
+            check_room(4 * len(series), len(series), f"the covariance of {len(series)} steps", "n_inducing=200")
         settings = {
             "lags": lags,
             "delays": delays,

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from . import _native
+from ._base import spread
 from .kernels import as_native
 
 
@@ -26,8 +27,10 @@ def psi_statistics(kernel, mean, var, Z, expectation="auto") -> PsiStatistics:
     ----------
     kernel : str or Kernel
         An expression, or an object of :mod:`latentgp.kernels`.
-    mean, var : array-like of shape (n, q)
-        Means and variances of the inputs.
+    mean : array-like of shape (n, q)
+        Means of the inputs.
+    var : array-like of shape (n, q)
+        Their variances; a row or a number serves for all.
     Z : array-like of shape (m, q)
         Inducing inputs.
     expectation : str, default="auto"
@@ -46,8 +49,6 @@ def psi_statistics(kernel, mean, var, Z, expectation="auto") -> PsiStatistics:
     >>> bool(abs(exact.psi1[0, 0] - close.psi1[0, 0]) < 1e-3)
     True
     """
-    mean, var, Z = (
-        check_array(of, dtype=np.float64, order="C", input_name=name)
-        for of, name in ((mean, "mean"), (var, "var"), (Z, "Z"))
-    )
+    mean, Z = (check_array(of, dtype=np.float64, order="C", input_name=name) for of, name in ((mean, "mean"), (Z, "Z")))
+    var = spread(var, mean, "var", "mean")
     return PsiStatistics(*_native.psi_statistics(as_native(kernel, mean.shape[1]), mean, var, Z, expectation))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._base import Estimator, count_of, input_std, names_of, seed_of, take_names
+from ._base import Estimator, check_room, count_of, fitting, input_std, names_of, seed_of, take_names
 from ._doc import documented
 
 
@@ -47,6 +47,8 @@ class InputEstimator(Estimator):
 
     def _learn(self, X, X_std, y, targets, classes):
         settings = self._settings(X, targets, classes, X_std is not None)
+        if settings["model"] == "gp":
+            check_room(4 * len(X), len(X), f"the covariance of {len(X)} rows", "inducing inputs, n_inducing")
         kernel = self._native_kernel(self._kernel_dim(X))
         self._keep(_native.RegressionModel.fit(X, X_std, y, kernel, settings, self._watch()))
 
@@ -59,6 +61,10 @@ class InputEstimator(Estimator):
         take_names(self, model.names[0])
         self._take(model)
         return self
+
+    def _errors(self, X_std, rows: np.ndarray, given):
+        """Standard deviations of inputs, by the names of their columns and rows where they have some."""
+        return input_std(X_std, rows, given, getattr(self, "feature_names_in_", None))
 
     def _inputs(self, X) -> np.ndarray:
         check_is_fitted(self)
@@ -80,7 +86,7 @@ def target_names(y, count: int) -> list[str]:
 class Regressor(RegressorMixin, InputEstimator):
     """A regression with Gaussian noise, of one target or several."""
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X, y, X_std=None):
         """Learn y from X.
 
@@ -100,7 +106,7 @@ class Regressor(RegressorMixin, InputEstimator):
         self : object
             The fitted estimator.
         """
-        targets = y
+        targets, given = y, X
         X, y = validate_data(
             self, X, y, dtype=np.float64, order="C", multi_output=self.__sklearn_tags__().target_tags.multi_output,
             y_numeric=True, ensure_all_finite="allow-nan" if self._gaps else True,
@@ -108,7 +114,7 @@ class Regressor(RegressorMixin, InputEstimator):
         y = np.asarray(y, dtype=np.float64)
         columns = np.ascontiguousarray(y.reshape(len(y), -1))
         self._one = y.ndim == 1
-        self._learn(X, input_std(X_std, X), columns, target_names(targets, columns.shape[1]), [])
+        self._learn(X, self._errors(X_std, X, given), columns, target_names(targets, columns.shape[1]), [])
         return self
 
     def _take(self, model) -> None:
@@ -151,7 +157,7 @@ class Regressor(RegressorMixin, InputEstimator):
         if return_std and return_cov:
             raise ValueError("At most one of return_std or return_cov can be requested.")
         rows = self._inputs(X)
-        std = input_std(X_std, rows)
+        std = self._errors(X_std, rows, X)
         if return_cov and (std is not None or np.isnan(rows).any()):
             raise ValueError("return_cov is that of certain inputs, of which none is missing: leave X_std out")
         mean, var = self._model.predict(rows, None if std is None else std**2)
@@ -160,11 +166,15 @@ class Regressor(RegressorMixin, InputEstimator):
         return (self._shaped(mean), self._shaped(np.sqrt(var))) if return_std else self._shaped(mean)
 
     def _covariance(self, rows: np.ndarray) -> np.ndarray:
+        self._check_joint(rows)
         every = [self._model.covariance(rows, output) for output in range(self.n_targets_)]
         return every[0] if self._one else np.stack(every, axis=-1)
 
+    def _check_joint(self, rows: np.ndarray) -> None:
+        check_room(4 * len(rows), len(rows), f"the covariance of {len(rows)} rows", "fewer at a time")
+
     def sample_y(self, X, n_samples=1, random_state=0):
-        """Draw functions from the posterior and evaluate them at X, without the noise.
+        """Draw functions from the posterior and evaluate them at X, without the noise; those of counts are rates.
 
         Parameters
         ----------
@@ -181,7 +191,11 @@ class Regressor(RegressorMixin, InputEstimator):
             A column for each function.
         """
         rows = self._inputs(X)
+        if np.isnan(rows).any():
+            raise ValueError("sample_y is that of certain inputs, found a missing one: leave its row out")
         count = count_of(n_samples, "n_samples")
+        self._check_joint(rows)
+        check_room(2 * count, len(rows) * self.n_targets_, f"{count} functions at {len(rows)} rows", "fewer at a time")
         drawn = np.stack(self._model.sample(rows, count, seed_of(random_state)), axis=-1)
         return drawn[:, 0] if self._one else drawn
 

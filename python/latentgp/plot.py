@@ -11,10 +11,16 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ._base import spread
 from ._doc import documented
+from ._latent import LatentEstimator
+from ._narx import GPNarx
+from ._supervised import InputEstimator, Regressor
 
 __all__ = ["forecast", "latent_map", "regression", "relevance"]
 
@@ -56,8 +62,7 @@ def latent_map(
     ax : matplotlib.axes.Axes
         With the picture.
     """
-    check_is_fitted(estimator)
-    ax = _axes(ax, (5.6, 4.6))
+    _check(estimator, LatentEstimator, "latent_map")
     if X is None:
         mean, std = estimator.embedding_, estimator.embedding_std_
     else:
@@ -65,14 +70,18 @@ def latent_map(
         mean = np.asarray(mean)
     first, second = _two(estimator, mean.shape[1], dims)
     x, y = mean[:, first], mean[:, second]
+    groups, numbers = _groups(labels, len(x))
+    ax = _axes(ax, (5.6, 4.6))
     if second == first:
+        # One dimension: a line for each class.
         y = np.zeros_like(x)
-    if labels is not None and len(labels) != len(x):
-        raise ValueError(f"labels has {len(labels)} entries, expected one for each of the {len(x)} rows")
+        for place, (_, rows) in enumerate(groups):
+            y[rows] = -place
+        if ellipses:
+            ax.errorbar(x, y, xerr=n_std * std[:, first], fmt="none", ecolor="#9a9a9a", elinewidth=0.6, zorder=2)
     limits = _limits(x), _limits(y)
     if background and first != second:
         _shade(ax, estimator, mean, first, second, limits)
-    groups, numbers = _groups(labels, len(x))
     if ellipses and first != second:
         _ellipses(ax, x, y, n_std * std[:, first], n_std * std[:, second], groups)
     if numbers is not None:
@@ -84,10 +93,13 @@ def latent_map(
                 x[rows], y[rows], s=18, color=COLOURS[place % len(COLOURS)], marker=MARKERS[place % len(MARKERS)],
                 linewidths=0.4, edgecolors="white", label=name, zorder=3,
             )  # fmt: skip
-        if labels is not None:
+        if labels is not None and first != second:
             ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small", loc="best")
     ax.set(xlim=limits[0], ylim=limits[1], xlabel=f"latent dimension {first + 1}")
-    ax.set_ylabel(f"latent dimension {second + 1}" if first != second else "")
+    if first != second:
+        ax.set_ylabel(f"latent dimension {second + 1}")
+    else:
+        ax.set_yticks(-np.arange(len(groups)), [name for name, _ in groups])
     return _tidy(ax)
 
 
@@ -98,18 +110,27 @@ def relevance(estimator, *, names=None, ax=None):
     Parameters
     ----------
     estimator : object
-        Fitted, with ``relevance_``, or with the ``projection_`` of SPGPDRRegressor and VDMGPRegressor, of which the
-        length of each direction is drawn.
+        Fitted: a latent model, of which the latent dimensions are drawn; SPGPDRRegressor or VDMGPRegressor, of which the
+        lengths of the directions are; or another regressor or classifier, of which the inputs are, as its kernel weighs
+        them.
     names : sequence of str, default=None
-        What the bars are called; None numbers them.
+        What the bars are called; None is the names of the inputs, or numbers.
     {axes}
     """
-    check_is_fitted(estimator)
-    values = getattr(estimator, "relevance_", None)
-    if values is None and getattr(estimator, "projection_", None) is not None:
-        values = np.sqrt((np.asarray(estimator.projection_) ** 2).sum(axis=1))
+    _check(estimator, (LatentEstimator, InputEstimator), "relevance")
+    if isinstance(estimator, LatentEstimator):
+        values, over = estimator.relevance_, "latent dimension"
+    elif getattr(estimator, "projection_", None) is not None:
+        values, over = np.sqrt((np.asarray(estimator.projection_) ** 2).sum(axis=1)), "direction"
+    else:
+        values, over = estimator._model.relevance, "input"
+        if names is None and hasattr(estimator, "feature_names_in_"):
+            names = [str(name) for name in estimator.feature_names_in_]
     if values is None:
-        raise ValueError(f"{type(estimator).__name__} has no relevance: its kernel does not tell which inputs matter")
+        raise ValueError(
+            f"relevance: expected a kernel with a lengthscale or a variance for each input, found {estimator.kernel_}, "
+            "which does not tell which inputs matter; try kernel='rbf'"
+        )
     values = np.asarray(values, dtype=float)
     values = values / max(values.max(initial=0.0), np.finfo(float).tiny)
     names = [str(k + 1) for k in range(len(values))] if names is None else list(names)
@@ -123,7 +144,7 @@ def relevance(estimator, *, names=None, ax=None):
         ax.annotate(f"{value:.2f}", (place, value), (0, 2), textcoords="offset points", ha="center", va="bottom",
                     fontsize="small", color="#444444")  # fmt: skip
     ax.set_xticks(places, names)
-    ax.set(ylim=(0, 1.12), xlabel="dimension", ylabel="relevance")
+    ax.set(ylim=(0, 1.12), xlabel=over, ylabel="relevance")
     ax.tick_params(axis="x", length=0)
     return _tidy(ax)
 
@@ -156,29 +177,40 @@ def regression(
         How far the curve goes beyond the observations, relative to their range.
     {axes}
     """
-    check_is_fitted(estimator)
+    _check(estimator, Regressor, "regression")
     if X is None:
         raise ValueError("X: expected the observed inputs, which say how far the curve goes")
-    name = str(X.columns[feature]) if hasattr(X, "columns") else "x" if np.shape(X)[1:] == (1,) else f"x{feature}"
-    names = list(X.columns) if hasattr(X, "columns") else None
     inputs = np.asarray(X, dtype=float)
-    if inputs.ndim != 2:
-        raise ValueError(f"X has the shape {inputs.shape}, expected two dimensions")
+    if inputs.ndim != 2 or inputs.shape[1] != estimator.n_features_in_:
+        expected = f"(n, {estimator.n_features_in_})"
+        raise ValueError(f"X has the shape {inputs.shape}, expected {expected}; try X[:, None] for one input")
+    _finite(inputs, "X")
+    if not 0 <= feature < inputs.shape[1]:
+        raise ValueError(f"feature: expected an input from 0 to {inputs.shape[1] - 1}, found {feature!r}")
+    names = [str(c) for c in X.columns] if hasattr(X, "columns") else None
     line = inputs[:, feature]
     lo, hi = _limits(line, extend)
-    grid = np.tile(inputs.mean(axis=0) if at is None else np.asarray(at, dtype=float), (n_points, 1))
+    others = inputs.mean(axis=0) if at is None else np.asarray(at, dtype=float)
+    if others.shape != inputs.shape[1:]:
+        raise ValueError(f"at has the shape {others.shape}, expected a value for each of the {inputs.shape[1]} inputs")
+    grid = np.tile(others, (n_points, 1))
     grid[:, feature] = np.linspace(lo, hi, n_points)
-    asked = grid if names is None else type(X)(grid, columns=names)
+    asked = grid if names is None else type(X)({name: grid[:, k] for k, name in enumerate(names)})
     mean, std = (np.asarray(v, dtype=float) for v in estimator.predict(asked, return_std=True))
     if mean.ndim > 1 and mean.shape[1] > 1:
         raise ValueError(f"the estimator has {mean.shape[1]} outputs, expected one")
+    observed = None if y is None else np.asarray(y, dtype=float).ravel()
+    if observed is not None:
+        _finite(observed, "y")
+        if len(observed) != len(line):
+            raise ValueError(f"y has {len(observed)} entries, expected one for each of the {len(line)} rows of X")
+    name = names[feature] if names else "x" if inputs.shape[1] == 1 else f"x{feature}"
     ax = _axes(ax, (6.0, 3.8))
     _band(ax, grid[:, feature], mean.ravel(), std.ravel(), n_std)
     if y is not None:
-        observed = np.asarray(y, dtype=float).ravel()
         if X_std is not None:
-            spread = np.broadcast_to(np.asarray(X_std, dtype=float), inputs.shape)[:, feature]
-            ax.errorbar(line, observed, xerr=spread, fmt="none", ecolor="#9a9a9a", elinewidth=0.8, zorder=3)
+            bars = spread(X_std, inputs, "X_std", "X")[:, feature]
+            ax.errorbar(line, observed, xerr=bars, fmt="none", ecolor="#9a9a9a", elinewidth=0.8, zorder=3)
         ax.scatter(line, observed, s=16, color="#222222", linewidths=0.4, edgecolors="white", zorder=4,
                    label="observed")  # fmt: skip
     ax.set(xlim=(lo, hi), xlabel=name, ylabel=getattr(y, "name", None) or "y")
@@ -187,7 +219,7 @@ def regression(
 
 
 @documented
-def forecast(estimator, horizon, *, history=None, truth=None, index=None, n_std=2.0, ax=None):
+def forecast(estimator, horizon, X=None, *, history=None, truth=None, index=None, n_std=2.0, ax=None):
     """The forecast of a series with its band, after the series itself.
 
     Parameters
@@ -196,37 +228,94 @@ def forecast(estimator, horizon, *, history=None, truth=None, index=None, n_std=
         Fitted on one series.
     horizon : int
         Steps to forecast.
+    X : array-like of shape (horizon, n_inputs), default=None
+        Exogenous inputs of these steps, where the estimator was fitted with some.
     history : array-like of shape (n_steps,), default=None
-        The series that the estimator was fitted on, drawn before the forecast.
+        What is drawn before the forecast; None is the series that the estimator was fitted on.
     truth : array-like of shape (horizon,), default=None
         What came, to compare with.
     index : array-like, default=None
-        Times of history and forecast, one after the other; None counts steps from 0.
+        Times of history and forecast, one after the other; None is the index of a series of pandas, which goes on, or
+        counts steps from 0.
     n_std : float, default=2.0
         Half the width of the band, in standard deviations.
     {axes}
     """
-    check_is_fitted(estimator)
-    mean, std = (np.asarray(v, dtype=float) for v in estimator.forecast(horizon, return_std=True))
+    _check(estimator, GPNarx, "forecast")
+    ahead, std = estimator.forecast(horizon, X, return_std=True)
+    mean, std = np.asarray(ahead, dtype=float), np.asarray(std, dtype=float)
     if mean.ndim > 1 and mean.shape[1] > 1:
-        raise ValueError(f"the estimator has {mean.shape[1]} series, expected one")
-    past = np.zeros(0) if history is None else np.asarray(history, dtype=float).ravel()
-    times = np.arange(len(past) + len(mean)) if index is None else np.asarray(index)
+        raise ValueError(f"forecast: expected an estimator of one series, found one of {mean.shape[1]}")
+    past = estimator._model.data[0] if history is None else history
+    times = _times(estimator, ahead, past, index)
+    past = np.asarray(past, dtype=float).ravel()
     if len(times) != len(past) + len(mean):
         raise ValueError(f"index has {len(times)} entries, expected {len(past)} of the past and {len(mean)} to come")
+    came = None if truth is None else np.asarray(truth, dtype=float).ravel()
+    if came is not None and len(came) > len(mean):
+        raise ValueError(f"truth has {len(came)} entries, expected at most the {len(mean)} of the horizon")
     ax = _axes(ax, (7.0, 3.8))
     after = times[len(past) :]
     if len(past):
         ax.plot(times[: len(past)], past, color="#222222", lw=1.2, label="observed", zorder=3)
         ax.axvline(after[0], color="#9a9a9a", lw=0.8, ls=":", zorder=1)
     _band(ax, after, mean.ravel(), std.ravel(), n_std, "forecast")
-    if truth is not None:
-        came = np.asarray(truth, dtype=float).ravel()
+    if came is not None:
         ax.plot(after[: len(came)], came, color="#222222", lw=1.0, ls=(0, (3, 2)), label="what came", zorder=4)
-    ax.set(xlabel="time", ylabel=getattr(history, "name", None) or "value")
+    if times.dtype.kind == "M":
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        places = AutoDateLocator()
+        ax.xaxis.set_major_locator(places)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(places))
+    name = getattr(history, "name", None) or estimator._model.names[0][0]
+    ax.set(xlabel="" if times.dtype.kind == "M" else "time", ylabel="value" if name == "y" else name)
     ax.margins(x=0.01)
     ax.legend(frameon=False, fontsize="small", loc="upper left")
     return _tidy(ax)
+
+
+def _times(estimator, ahead, past, index) -> np.ndarray:
+    """Times of the past and of the steps ahead: dates where a series of pandas has some."""
+    if index is not None:
+        return _plain(index)
+    own = estimator._index
+    before = getattr(past, "index", None)
+    if callable(before) or before is None:  # lists have a method of that name
+        before = own if own is not None and len(own) == len(past) else None
+    if before is not None and hasattr(ahead, "index"):
+        before, after = _plain(before), _plain(ahead.index)
+        if before.dtype.kind in "Mif" and (before.dtype.kind == "M") == (after.dtype.kind == "M"):
+            return np.concatenate([before, after])
+    return np.arange(len(past) + len(ahead))
+
+
+def _plain(index) -> np.ndarray:
+    """Times as numbers or dates."""
+    return np.asarray(index.to_timestamp() if hasattr(index, "to_timestamp") else index)
+
+
+def _check(estimator, kinds, name: str) -> None:
+    """Whether a function draws such an estimator, and whether it is fitted."""
+    draws = {
+        LatentEstimator: ("BayesianGPLVM, GPLVM or PPCA", "latent_map"),
+        GPNarx: ("GPNarx", "forecast"),
+        Regressor: ("a regressor of one target", "regression"),
+    }
+    if not isinstance(estimator, kinds):
+        expected = draws[kinds][0] if kinds in draws else "a latent model, a regressor or a classifier"
+        other = [name for kind, (_, name) in draws.items() if isinstance(estimator, kind)]
+        found = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
+        try_ = f"; try plot.{other[0]}" if other else "; try its last step" if hasattr(estimator, "steps") else ""
+        raise TypeError(f"{name}: expected {expected}, fitted, found {found}{try_}")
+    check_is_fitted(estimator)
+
+
+def _finite(of: np.ndarray, name: str) -> None:
+    bad = sum(not np.isfinite(row).all() for row in of)
+    if len(of) == 0 or bad:
+        found = f"{bad} rows with NaN or infinity; try leaving them out" if len(of) else "none"
+        raise ValueError(f"{name}: expected finite numbers, found {found}")
 
 
 def _band(ax, x, mean, std, n_std, label="mean"):
@@ -264,9 +353,18 @@ def _groups(labels, count):
     """Names and rows of classes, and where labels are measurements these instead."""
     if labels is None:
         return [("", np.arange(count))], None
-    labels = np.asarray(labels)
+    given, labels = labels, np.asarray(labels)
+    if labels.shape != (count,):
+        raise ValueError(f"labels has {len(given)} entries, expected one for each of the {count} rows")
+    missing = sum(label is None or label != label for label in labels.tolist())
+    if missing:
+        raise ValueError(
+            f"labels: expected one for each row, found {missing} that are missing; try a word such as 'unknown' for them"
+        )
     if labels.dtype.kind == "f" and len(np.unique(labels)) > len(COLOURS):
-        return [("", np.arange(len(labels)))], labels
+        return [("", np.arange(count))], labels
+    if labels.dtype.kind == "O":
+        labels = labels.astype(str)
     return [(str(name), np.flatnonzero(labels == name)) for name in np.unique(labels)], None
 
 
@@ -274,10 +372,12 @@ def _two(estimator, count, dims):
     if dims is None:
         order = np.argsort(-np.asarray(estimator.relevance_), kind="stable")
         return int(order[0]), int(order[min(1, count - 1)])
+    if len(dims) != 2:
+        raise ValueError(f"dims: expected two dimensions, found {dims!r}")
     first, second = dims
     for q in dims:
-        if not 0 <= q < count:
-            raise ValueError(f"dims: expected dimensions from 0 to {count - 1}, found {q}")
+        if not (isinstance(q, Integral) and 0 <= q < count):
+            raise ValueError(f"dims: expected dimensions from 0 to {count - 1}, found {q!r}")
     return int(first), int(second)
 
 

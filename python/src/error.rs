@@ -40,6 +40,13 @@ impl From<Raise> for PyErr {
             Raise::Python(error) => error,
             Raise::Library(Error::Io { path, reason }) => PyOSError::new_err(format!("{path}: {reason}")),
             Raise::Library(Error::Interrupted) => PyKeyboardInterrupt::new_err(()),
+            // Estimators have no limit to raise.
+            Raise::Library(Error::TooManyNodes { rule, nodes, dim, limit, cheaper, .. }) => {
+                PyValueError::new_err(format!(
+                    "expectation: expected at most {limit} evaluations a point, found the {nodes} of `{rule}` in {dim} \
+                     dimensions; try {cheaper}"
+                ))
+            }
             // Everything else is about a value that was given: shapes, domains, expressions, files.
             Raise::Library(other) => PyValueError::new_err(other.to_string()),
         }

@@ -5,7 +5,7 @@ use crate::error::Outcome;
 use crate::kernel::Kernel;
 use crate::settings::LatentSettings;
 use crate::training::{BayesianGplvmJob, GplvmJob, PpcaJob};
-use crate::work;
+use crate::{load, work};
 use latentgp::expectation::Gaussians;
 use latentgp::file::{Store, Trained, TrainedSpace};
 use latentgp::model::{LatentSpace, Model};
@@ -164,6 +164,28 @@ impl LatentModel {
         Ok(Some((to_array(py, w)?, mean)))
     }
 
+    /// Latent dimensions.
+    #[getter]
+    fn latent_dim(&self) -> usize {
+        match &*self.0 {
+            Space::Bayesian(t, _) => t.model.sizes().2,
+            Space::Other(t) => t.model.sizes().2,
+        }
+    }
+
+    /// How far the expectations of a Bayesian GPLVM are from those of a stronger rule.
+    fn certificate<'py>(&self, py: Python<'py>) -> Outcome<Option<Bound<'py, PyDict>>> {
+        let found = self.work(py, |space| match space {
+            // That of a fit that was interrupted is not known yet.
+            Space::Bayesian(t, _) if t.report.certificate.expectation.is_empty() => {
+                t.model.certificate().map(Some)
+            }
+            Space::Bayesian(t, _) => Ok(Some(t.report.certificate.clone())),
+            Space::Other(_) => Ok(None),
+        })?;
+        found.map(|c| to_dict(py, &json!(c))).transpose()
+    }
+
     /// How the fit went.
     fn report<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let report = match &*self.0 {
@@ -172,7 +194,6 @@ impl LatentModel {
                 "evaluations": t.report.evaluations, "converged": t.report.converged,
                 "stop_reason": t.report.stop_reason.to_string(), "seconds": t.report.seconds,
                 "restarts": t.report.restarts, "trace": t.report.trace,
-                "certificate": t.report.certificate, "warning": t.report.certificate.warning(),
                 "kernel": t.report.kernel, "scale": t.report.scale.to_string(), "seed": t.report.seed,
                 "expectation": t.model.expectation.expression(),
             }),
@@ -181,7 +202,6 @@ impl LatentModel {
                 "evaluations": t.report.evaluations, "converged": t.report.converged,
                 "stop_reason": t.report.stop_reason.to_string(), "seconds": t.report.seconds,
                 "restarts": t.report.restarts, "trace": t.report.trace,
-                "certificate": null, "warning": null,
                 "kernel": t.report.kernel, "scale": t.report.scale.to_string(), "seed": t.report.seed,
                 "expectation": match &t.model {
                     LatentSpace::Gplvm(m) => m.expectation.expression(),
@@ -260,17 +280,18 @@ impl LatentModel {
         moments(py, x, y)
     }
 
-    /// The content of its `.lgp` file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyBytes>> {
-        let bytes = match &*self.0 {
-            Space::Bayesian(t, _) => t.to_file()?.to_bytes()?,
-            Space::Other(t) => t.to_file()?.to_bytes()?,
+    /// The content of its `.lgp` file, with settings in its header where they are given.
+    #[pyo3(signature = (settings=None))]
+    fn to_bytes<'py>(&self, py: Python<'py>, settings: Option<&str>) -> Outcome<Bound<'py, PyBytes>> {
+        let file = match &*self.0 {
+            Space::Bayesian(t, _) => t.to_file()?,
+            Space::Other(t) => t.to_file()?,
         };
-        Ok(PyBytes::new(py, &bytes))
+        load::to_bytes(py, file, settings)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Outcome<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let rebuild = py.import("latentgp._native")?.getattr("from_bytes")?;
-        Ok((rebuild, (self.to_bytes(py)?,)))
+        Ok((rebuild, (self.to_bytes(py, None)?,)))
     }
 }

@@ -5,7 +5,7 @@ use crate::error::Outcome;
 use crate::kernel::Kernel;
 use crate::settings::{NarxSettings, SimulationSettings};
 use crate::training::NarxJob;
-use crate::work;
+use crate::{load, work};
 use latentgp::file::{Store, TrainedNarx};
 use latentgp::model::narx::Forecast;
 use pyo3::prelude::*;
@@ -110,13 +110,14 @@ impl NarxModel {
         Ok((moments(py, mean, var)?, drawn))
     }
 
-    /// The content of its `.lgp` file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.to_file()?.to_bytes()?))
+    /// The content of its `.lgp` file, with settings in its header where they are given.
+    #[pyo3(signature = (settings=None))]
+    fn to_bytes<'py>(&self, py: Python<'py>, settings: Option<&str>) -> Outcome<Bound<'py, PyBytes>> {
+        load::to_bytes(py, self.0.to_file()?, settings)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Outcome<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let rebuild = py.import("latentgp._native")?.getattr("from_bytes")?;
-        Ok((rebuild, (self.to_bytes(py)?,)))
+        Ok((rebuild, (self.to_bytes(py, None)?,)))
     }
 }

@@ -5,8 +5,9 @@ use crate::error::Outcome;
 use crate::kernel::Kernel;
 use crate::settings::RegressionSettings;
 use crate::training::RegressionJob;
-use crate::work;
+use crate::{load, work};
 use latentgp::file::{Store, TrainedRegression};
+use latentgp::mean::Mean;
 use latentgp::model::{Answers, Regressor};
 use latentgp::posterior::Posterior;
 use latentgp::{Mat, Result};
@@ -123,11 +124,13 @@ impl RegressionModel {
     /// How the fit went.
     fn report<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let r = &self.0.trained.report;
+        let (expectation, mean) = asked(&self.0.trained.model);
         let report = json!({
             "log_evidence": r.log_evidence, "iterations": r.iterations, "evaluations": r.evaluations,
             "converged": r.converged, "stop_reason": r.stop_reason.to_string(), "seconds": r.seconds,
             "restarts": r.restarts, "trace": r.trace, "kernel": r.kernel,
             "scale": r.scale.map(|s| s.to_string()), "seed": r.seed,
+            "expectation": expectation, "mean": mean,
         });
         to_dict(py, &report)
     }
@@ -151,7 +154,7 @@ impl RegressionModel {
         to_array(py, cov)
     }
 
-    /// Draws of the noise-free function at all inputs, N×D each.
+    /// Draws of the noise-free function at all inputs, or of the rate of counts, N×D each.
     fn sample<'py>(
         &self,
         py: Python<'py>,
@@ -160,18 +163,20 @@ impl RegressionModel {
         seed: u64,
     ) -> Outcome<Vec<Given<'py>>> {
         let (x, ready) = (to_mat(&x)?, Arc::clone(&self.0));
-        let drawn = work::run(py, move || ready.posterior()?.sample(&x, count, seed))?;
+        let drawn =
+            work::run(py, move || ready.trained.model.sample_with(ready.posterior()?, &x, count, seed))?;
         drawn.into_iter().map(|d| to_array(py, d)).collect()
     }
 
-    /// The content of its `.lgp` file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.trained.to_file()?.to_bytes()?))
+    /// The content of its `.lgp` file, with settings in its header where they are given.
+    #[pyo3(signature = (settings=None))]
+    fn to_bytes<'py>(&self, py: Python<'py>, settings: Option<&str>) -> Outcome<Bound<'py, PyBytes>> {
+        load::to_bytes(py, self.0.trained.to_file()?, settings)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Outcome<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let rebuild = py.import("latentgp._native")?.getattr("from_bytes")?;
-        Ok((rebuild, (self.to_bytes(py)?,)))
+        Ok((rebuild, (self.to_bytes(py, None)?,)))
     }
 }
 
@@ -180,5 +185,22 @@ impl RegressionModel {
         let (x, ready) = (to_mat(x)?, Arc::clone(&self.0));
         let var = var.map(to_mat).transpose()?;
         work::run(py, move || ready.predict(&x, var.as_ref()))
+    }
+}
+
+/// The expectation and the mean function of a regression, where it has one.
+fn asked(of: &Regressor) -> (Option<String>, Option<&'static str>) {
+    match of {
+        Regressor::Gp(m) => {
+            let mean = match m.mean {
+                Mean::Zero => "zero",
+                Mean::Constant { .. } => "constant",
+                Mean::Linear { .. } => "linear",
+            };
+            (Some(m.expectation.expression()), Some(mean))
+        }
+        Regressor::Sparse(m) => (Some(m.expectation.0.expression()), None),
+        Regressor::Vdmgp(m) => (Some(m.expectation.expression()), None),
+        Regressor::SpgpDr(_) | Regressor::Laplace(..) | Regressor::Svgp(..) => (None, None),
     }
 }

@@ -40,7 +40,7 @@ pub fn run<T: Send + 'static>(
     loop {
         match wait(py, &mut receiver)? {
             Some(Message::Done(result)) => return result,
-            _ => py.check_signals()?,
+            _ => py.check_signals().inspect_err(|_| leave())?,
         }
     }
 }
@@ -152,6 +152,7 @@ pub fn fit<J: Job>(
             stop.store(true, Ordering::Relaxed);
         }
         if stop.load(Ordering::Relaxed) && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            leave();
             return match (memory.best(), raised) {
                 (Some(seen), raised) => Ok((py.detach(|| caught(|| job.at(&seen)))?, raised)),
                 (None, Some(error)) => Err(error.into()),
@@ -191,9 +192,19 @@ fn spawn<T: Send + 'static>(
     Ok(receiver)
 }
 
+/// The threads of work, and the process that they are of.
+static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+
+/// Leaves the threads to work that was given up, which may take long yet; what comes next has others.
+fn leave() {
+    let mut pool = POOL.lock().unwrap_or_else(|e| e.into_inner());
+    if pool.as_ref().is_some_and(|(process, _)| *process == std::process::id()) {
+        *pool = None;
+    }
+}
+
 /// The threads of this process: a fork has none of those of its parent, and would wait for them for ever.
 fn pool() -> Outcome<Arc<ThreadPool>> {
-    static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
     let mut pool = POOL.lock().unwrap_or_else(|e| e.into_inner());
     match &*pool {
         Some((process, own)) if *process == std::process::id() => Ok(own.clone()),

@@ -121,21 +121,66 @@ def test_a_custom_rbf_is_the_rbf_in_a_latent_space(table):
     assert np.array_equal(again.embedding_, ours.embedding_)
 
 
-def test_every_model_takes_a_custom_kernel(table, wave):
+FEW = dict(max_iter=3, random_state=0)
+
+#: Every estimator that has a kernel, on two dimensions; what it is fitted with, by name.
+EVERY = {
+    "BayesianGPLVM": (lg.BayesianGPLVM(2, n_inducing=8, **FEW), "table"),
+    "GPLVM": (lg.GPLVM(2, **FEW), "table"),
+    "GPRegressor": (lg.GPRegressor(**FEW), "X y"),
+    "GPRegressor, X_std": (lg.GPRegressor(**FEW), "X y X_std"),
+    "SparseGPRegressor": (lg.SparseGPRegressor(8, **FEW), "X y"),
+    "SparseGPRegressor, X_std": (lg.SparseGPRegressor(8, **FEW), "X y X_std"),
+    "SPGPDRRegressor": (lg.SPGPDRRegressor(2, n_inducing=8, **FEW), "X y"),
+    "SPGPDRRegressor, X_std": (lg.SPGPDRRegressor(2, n_inducing=8, **FEW), "X y X_std"),
+    "VDMGPRegressor": (lg.VDMGPRegressor(2, n_inducing=8, **FEW), "X y"),
+    "GPCountRegressor": (lg.GPCountRegressor(**FEW), "X counts"),
+    "GPCountRegressor, sparse": (lg.GPCountRegressor(n_inducing=8, **FEW), "X counts"),
+    "GPClassifier": (lg.GPClassifier(**FEW), "X classes"),
+    "GPClassifier, sparse": (lg.GPClassifier(n_inducing=8, **FEW), "X classes"),
+    "GPNarx": (lg.GPNarx(2, **FEW), "y"),
+    "GPNarx, sparse": (lg.GPNarx(2, n_inducing=8, **FEW), "y"),
+}
+
+
+@pytest.mark.parametrize("made", [custom, from_jax], ids=["Custom", "from_jax"])
+@pytest.mark.parametrize("name", EVERY)
+def test_every_model_takes_kernels_of_ones_own(name, made, table, wave, tmp_path):
     X, y = wave
     wide = np.column_stack([X, X**2 / 6])
-    few = dict(kernel=custom(2), max_iter=4)
-    lg.GPLVM(n_components=2, **few).fit(table).transform(table[:2])
-    for cls in (lg.GPRegressor, lg.SparseGPRegressor, lg.SPGPDRRegressor, lg.VDMGPRegressor):
-        more = {"n_components": 2} if "n_components" in cls._parameter_constraints else {}
-        assert np.isfinite(cls(**few, **more).fit(wide, y).predict(wide)).all()
-    lg.SparseGPRegressor(**few).fit(wide, y, X_std=0.1).predict(wide, X_std=0.1)
-    assert lg.GPClassifier(**few).fit(wide, y > 0).predict_proba(wide).shape == (50, 2)
-    lg.GPClassifier(n_inducing=8, **few).fit(wide, y > 0).predict(wide)
-    lg.GPCountRegressor(**few).fit(wide, np.round(np.exp(y))).predict(wide)
-    assert np.isfinite(lg.GPNarx(lags=2, **few).fit(y).forecast(3)).all()
-    psi = lg.psi_statistics(few["kernel"], wide, np.full_like(wide, 0.1), wide[:3])
-    built = lg.psi_statistics("rbf", wide, np.full_like(wide, 0.1), wide[:3], expectation="unscented")
+    data = {"table": table, "X": wide, "y": y, "counts": np.round(np.exp(y)), "classes": y > 0, "X_std": 0.1}
+    estimator, given = EVERY[name]
+    given = [data[word] for word in given.split()]
+    model = clone(estimator).set_params(kernel=made()).fit(*given)
+
+    def answers(of):
+        if isinstance(of, lg.GPNarx):
+            return of.forecast(3)
+        if hasattr(of, "transform"):
+            return np.hstack([of.transform(table[:3] + 0.1), of.inverse_transform(of.embedding_[:3], X_std=0.1)])
+        return of.predict_proba(wide) if hasattr(of, "predict_proba") else of.predict(wide, X_std=0.1)
+
+    said = answers(model)
+    assert np.isfinite(said).all() and model.kernel_ != model.kernel, "the kernel learns"
+    model.save(tmp_path / "m.lgp")
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), lg.load(tmp_path / "m.lgp", kernel=made())):
+        assert np.array_equal(answers(again), said) and again.kernel_ == model.kernel_
+        assert again.get_params() == model.get_params()
+    assert clone(model).kernel == model.kernel
+
+
+def test_functions_that_have_no_name_are_not_pickled(wave):
+    own = kernels.Custom(lambda X, Z, params: params["variance"] * my_rbf(X, Z, {**params, "lengthscale": 1.0}), None,
+                         {"variance": 1.0})  # fmt: skip
+    model = lg.GPRegressor(own, max_iter=2).fit(*wave)
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        pickle.dumps(model)
+
+
+def test_psi_statistics_of_a_custom_kernel(wave):
+    wide = np.column_stack([wave[0], wave[0] ** 2 / 6])
+    psi = lg.psi_statistics(custom(), wide, 0.1, wide[:3])
+    built = lg.psi_statistics("rbf", wide, 0.1, wide[:3], expectation="unscented")
     assert np.abs(psi.psi2 - built.psi2).max() < SAME and psi.psi0 == pytest.approx(built.psi0)
 
 
@@ -221,6 +266,7 @@ def test_copies_and_files(tmp_path, wave):
 def test_jax_kernels_are_copied(wave):
     own = from_jax(1)
     own(np.zeros((2, 1)))
+    assert clone(own)._jax() is own._jax(), "copies share what was compiled"
     assert pickle.loads(pickle.dumps(own)) == own == clone(own)
     model = lg.GPRegressor(kernel=own, max_iter=5).fit(*wave)
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(wave[0]), model.predict(wave[0]))

@@ -32,5 +32,18 @@ def test_frames():
     X, y = datasets.load_iris(return_X_y=True, as_frame=True)
     assert isinstance(X, pandas.DataFrame) and y.name == "species" and len(X.columns) == 4
     months = datasets.load_airline(as_frame=True)
-    assert months.target.index[0].startswith("1949") and months.frame.shape == (144, 2)
+    assert months.target.index[1] == pandas.Timestamp("1949-02-01") and months.frame.shape == (144, 2)
     assert sorted(datasets.load_iris().target_names) == sorted(set(y))
+
+
+@pytest.mark.parametrize("load", [datasets.load_oil_flow, datasets.load_spiral, datasets.load_sinc, datasets.load_iris])
+@pytest.mark.parametrize("n", [-3, 0, 5.5, "ten"])
+def test_wrong_numbers_of_rows_are_named(load, n):
+    with pytest.raises(ValueError, match=f"n: expected a whole number, 1 or more, found {n!r}"):
+        load(n)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, None])
+def test_wrong_seeds_are_named(seed):
+    with pytest.raises(ValueError, match="seed: expected a whole number, 0 or more"):
+        datasets.load_spiral(10, seed=seed)

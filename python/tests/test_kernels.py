@@ -102,8 +102,35 @@ def test_wrong_expressions_are_named():
         kernels.RBF(lengthscale=[1.0, 2.0, 3.0])(np.zeros((2, 2)))
     with pytest.raises(ValueError):
         kernels.RBF(lengthscale=-1.0)(np.zeros((2, 2)))
-    with pytest.raises(TypeError):
-        kernels.RBF() + 1
+    with pytest.raises(TypeError, match="parse"):
+        kernels.RBF() + "linear"
+    with pytest.raises(TypeError, match="list"):
+        [1.0] * kernels.RBF()
+
+
+def test_numbers_are_constant_kernels():
+    x = np.linspace(0, 1, 4)[:, None]
+    k = kernels.RBF()
+    for made, value in [(2 * k, 2 * k(x)), (k * 2, 2 * k(x)), (k + 1, k(x) + 1), (np.float64(0.5) + k, k(x) + 0.5)]:
+        assert np.allclose(made(x), value) and "constant" in repr(made)
+        assert kernels.parse(repr(made)) == made
+    assert repr(2 * k) == "constant(variance=2.0) * rbf"
+    assert sum([k, kernels.Linear()]) == k + kernels.Linear()
+    for bad in (-1, 0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="a positive number"):
+            bad * k
+
+
+def test_misspelt_parameters_are_named():
+    k = kernels.RBF() + kernels.Custom(lambda X, Z, params: X @ Z.T, None, {"width": 1.0}, name="mine")
+    with pytest.raises(AttributeError, match="did you mean lengthscale"):
+        k.k1.lenghtscale = 2.0
+    with pytest.raises(AttributeError, match="did you mean width"):
+        k.k2.widht = 2.0
+    with pytest.raises(AttributeError, match="k1, k2"):
+        k.k3 = kernels.RBF()
+    k.k1.lengthscale, k.k2.width = 2.0, 3.0
+    assert repr(k) == "rbf(lengthscale=2.0) + mine(width=3.0)"
 
 
 def test_psi_statistics_have_their_limits():
@@ -116,10 +143,16 @@ def test_psi_statistics_have_their_limits():
     exact = lg.psi_statistics("rbf", mean, np.full((5, 2), 0.3), z)
     near = lg.psi_statistics("rbf", mean, np.full((5, 2), 0.3), z, expectation="gauss_hermite(points=20)")
     assert np.allclose(exact.psi2, near.psi2, atol=1e-8) and not np.allclose(exact.psi1, kernels.RBF()(mean, z))
+    for var in (0.3, [0.3, 0.3], [[0.3, 0.3]]):
+        assert np.array_equal(lg.psi_statistics("rbf", mean, var, z).psi2, exact.psi2)
+    with pytest.raises(ValueError, match=r"var has the shape \(3,\), expected that of mean, \(5, 2\)"):
+        lg.psi_statistics("rbf", mean, [0.1, 0.2, 0.3], z)
+    with pytest.raises(ValueError, match="try"):
+        lg.psi_statistics("matern32", np.zeros((5, 40)), 0.1, np.zeros((3, 40)), expectation="gauss_hermite(points=9)")
     draws = mean[:, None] + np.sqrt(0.3) * rng.normal(size=(5, 40000, 2))
     sampled = np.stack([kernels.RBF()(d, z).mean(axis=0) for d in draws])
     assert np.abs(sampled - exact.psi1).max() < 0.01
     with pytest.raises(ValueError, match="inducing"):
         lg.psi_statistics("rbf", mean, np.zeros((5, 2)), np.zeros((3, 1)))
-    with pytest.raises(ValueError, match="negative"):
+    with pytest.raises(ValueError, match="0 or more"):
         lg.psi_statistics("rbf", mean, np.full((5, 2), -1.0), z)

@@ -170,3 +170,18 @@ def test_unfitted_says_so(table):
             with pytest.raises(NotFittedError):
                 getattr(of, method)(table)
         check_is_fitted(of.fit(table[:10]))
+
+
+def test_more_than_a_machine_holds_is_refused(table, wave):
+    with pytest.raises(MemoryError, match="samples would take .* GB, more than this machine has; try fewer"):
+        lg.PPCA(1).fit(table).sample(10**12)
+    with pytest.raises(MemoryError, match="functions at 50 rows would take"):
+        lg.GPRegressor(max_iter=2).fit(*wave).sample_y(wave[0], 10**12)
+    many = np.broadcast_to(wave[0][:1], (10**6, 1)) + np.arange(10**6)[:, None]
+    for model, advice in ((lg.GPRegressor(), "n_inducing"), (lg.GPCountRegressor(), "n_inducing")):
+        with pytest.raises(MemoryError, match=f"the covariance of 1000000 rows would take .*{advice}"):
+            model.fit(many, np.ones(10**6))
+    with pytest.raises(MemoryError, match="BayesianGPLVM"):
+        lg.GPLVM(1).fit(many)
+    with pytest.raises(MemoryError, match="n_inducing=200"):
+        lg.GPNarx(2).fit(many[:, 0])

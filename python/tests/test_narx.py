@@ -88,3 +88,17 @@ def test_steps_are_whole_numbers(steps):
         model.forecast(steps)
     with pytest.raises(ValueError, match="steps: expected a whole number, 1 or more"):
         model.simulate([0.1, 0.2], steps)
+
+
+def test_horizons_that_no_machine_holds_are_refused():
+    model = lg.GPNarx(2, max_iter=3).fit(np.sin(np.arange(20)))
+    with pytest.raises(ValueError, match="horizon.*at most 10000000 steps"):
+        model.forecast(10**9)
+    with pytest.raises(ValueError, match="horizon.*at most 2500 steps of sampled futures"):
+        model.simulate([0.1, 0.2], 10**5, propagation="trajectories", n_trajectories=2)
+
+
+@pytest.mark.parametrize("delays", [("a",), (0, -1), (0.5,), ()])
+def test_delays_are_whole_numbers(delays):
+    with pytest.raises(ValueError, match="delays: expected whole numbers, 0 or more, such as"):
+        lg.GPNarx(2, delays=delays).fit(np.ones((20, 1)), np.sin(np.arange(20)))

@@ -87,6 +87,60 @@ def test_files_answer_alike(name, models, table, wave, tmp_path):
     assert os.listdir(tmp_path) == ["m.lgp"]
 
 
+def asked(table, wave):
+    """Estimators with arguments that are not the usual ones."""
+    x, y = wave
+    kernel = lg.kernels.Matern32(lengthscale=[0.5]) + 2 * lg.kernels.Linear()
+    return [
+        lg.BayesianGPLVM(1, n_inducing=100, kernel="matern32", expectation="cubature5", max_iter=3).fit(table),
+        lg.GPLVM(scale="center", expectation="unscented", max_iter=3, restarts=2, random_state=4, verbose=0).fit(table),
+        lg.PPCA(2, scale="none", max_iter=7).fit(table),
+        lg.GPRegressor(kernel, mean="constant", expectation="unscented", max_iter=4, random_state=np.int64(3)).fit(x, y),
+        lg.GPRegressor("matern32", expectation="unscented", max_iter=3).fit(x, y, X_std=0.1),
+        lg.SparseGPRegressor(99, expectation="gauss_hermite(points=3)", max_iter=3).fit(x, y[:, None]),
+        lg.SPGPDRRegressor(1, n_inducing=8, max_iter=5, scale="global").fit(table, table[:, 0]),
+        lg.VDMGPRegressor(2, n_inducing=8, expectation="unscented", max_iter=5).fit(table, table[:, 0]),
+        lg.GPCountRegressor(max_iter=6).fit(x, np.round(np.exp(1 + y)), X_std=0.1),
+        lg.GPClassifier(n_inducing=12, max_iter=6).fit(x, y > 0),
+        lg.GPNarx(max_iter=5, propagation="correlated", expectation="unscented").fit(y),
+        lg.GPNarx(3, max_iter=5, propagation="none", delays=(0, 2)).fit(x, y),
+    ]
+
+
+def test_files_keep_what_was_asked_for(table, wave, tmp_path):
+    for model in asked(table, wave):
+        model.set_params(verbose=1, callback=print)
+        model.save(tmp_path / "m.lgp")
+        again = lg.load(tmp_path / "m.lgp")
+        assert type(again) is type(model)
+        assert again.get_params() == {**model.get_params(), "callback": None}
+        if isinstance(model, lg.SparseGPRegressor):
+            assert again.predict(wave[0]).shape == model.predict(wave[0]).shape == (50, 1)
+
+
+def test_files_without_settings_tell_what_the_model_knows(table, wave, tmp_path):
+    for model in asked(table, wave):
+        # As the command line writes it.
+        (tmp_path / "m.lgp").write_bytes(model._model.to_bytes())
+        again = lg.load(tmp_path / "m.lgp").get_params()
+        told = {"expectation", "mean", "scale"} & set(again) - ({"expectation"} if isinstance(model, lg.GPNarx) else set())
+        assert {name: again[name] for name in told} == {name: model.get_params().get(name, "zero") for name in told}
+
+
+def test_a_generator_comes_back_as_its_seed(wave, tmp_path):
+    model = lg.SparseGPRegressor(5, max_iter=2, random_state=np.random.RandomState(3)).fit(*wave)
+    model.save(tmp_path / "m.lgp")
+    seed = lg.load(tmp_path / "m.lgp").random_state
+    assert seed == np.random.RandomState(3).randint(np.iinfo(np.int32).max)
+
+
+@pytest.mark.parametrize("settings", ["[]", '{"arguments": 3}', '{"arguments": {"max_iter": "many"}}'])
+def test_damaged_settings_are_refused(settings, models, tmp_path):
+    (tmp_path / "m.lgp").write_bytes(models["gp"]._model.to_bytes(settings))
+    with pytest.raises(ValueError, match="m.lgp: "):
+        lg.load(tmp_path / "m.lgp")
+
+
 @pytest.mark.parametrize("labels", [[1, 2, 3], [1.0, 2.0], ["1", "two"], [False, True], [-1, 1], ["yes", "no"]])
 def test_classes_keep_their_type_in_files(labels, wave, tmp_path):
     x, _ = wave
@@ -191,6 +245,8 @@ def test_the_command_line_predicts_the_same_bits(options, model, wave, tmp_path)
     theirs = lg.load(tmp_path / "m.lgp")
     assert type(theirs) is type(ours) and ours.log_evidence_ == theirs.log_evidence_
     ours.save(tmp_path / "ours.lgp")
+    assert json.loads(run("inspect", tmp_path / "ours.lgp", "--json"))["header"]["settings"]["arguments"]["max_iter"] == 8
+    assert "kernel" in run("inspect", tmp_path / "ours.lgp")
     said = json.loads(run("predict", tmp_path / "ours.lgp", tmp_path / "t.csv", "--json"))
     if isinstance(model, lg.GPClassifier):
         assert said["classes"] == ours.classes_.tolist()

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import latentgp as lg
 
@@ -30,7 +32,9 @@ def test_latent_maps(space, table):
     assert given.get_xlabel() == "latent dimension 3" and not given.images
     assert len(given.collections[0].get_offsets()) == 7
     assert len(lg.plot.latent_map(space, labels=np.linspace(0, 1, 40)).figure.axes) == 2
-    lg.plot.latent_map(lg.PPCA(n_components=1).fit(table))
+    ax = lg.plot.latent_map(lg.PPCA(n_components=1).fit(table), labels=words)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["a", "b"] and ax.get_legend() is None
+    lg.plot.latent_map(lg.PPCA(n_components=1).fit(table), labels=np.linspace(0, 1, 40))
     with pytest.raises(ValueError, match="labels has 3 entries"):
         lg.plot.latent_map(space, labels=[1, 2, 3])
     with pytest.raises(ValueError, match="from 0 to 2, found 7"):
@@ -42,6 +46,19 @@ def test_relevance(space, wave):
     assert max(bar.get_height() for bar in ax.patches) == pytest.approx(1.0) and len(ax.patches) == 3
     with pytest.raises(ValueError, match="names has 1"):
         lg.plot.relevance(space, names=["a"])
+
+
+def test_relevance_of_inputs(table):
+    pandas = pytest.importorskip("pandas")
+    named = pandas.DataFrame(table[:, :3], columns=["p", "q", "r"])
+    model = lg.GPRegressor(max_iter=10).fit(named, table[:, 0])
+    ax = lg.plot.relevance(model)
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["p", "q", "r"] and ax.get_xlabel() == "input"
+    lengths = np.asarray(model.kernel_.lengthscale)
+    assert np.argmax([bar.get_height() for bar in ax.patches]) == np.argmin(lengths)
+    assert lg.plot.relevance(lg.SPGPDRRegressor(2, max_iter=5).fit(table, table[:, 0])).get_xlabel() == "direction"
+    with pytest.raises(ValueError, match="expected a kernel with a lengthscale.*found periodic.*try kernel='rbf'"):
+        lg.plot.relevance(lg.GPRegressor("periodic", max_iter=2).fit(named, table[:, 0]))
 
 
 def test_regression(wave):
@@ -67,3 +84,91 @@ def test_forecast(wave):
     assert np.allclose(next(of for of in ax.lines if of.get_label() == "forecast").get_ydata(), model.forecast(9))
     with pytest.raises(ValueError, match="index has 3"):
         lg.plot.forecast(model, 9, history=series, index=[1, 2, 3])
+
+
+def test_forecasts_go_on_with_the_dates(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    passengers = lg.datasets.load_airline(60, as_frame=True).target
+    model = lg.GPNarx(lags=12, max_iter=5).fit(passengers)
+    ax = lg.plot.forecast(model, 12)
+    observed, ahead = (next(of for of in ax.lines if of.get_label() == name) for name in ("observed", "forecast"))
+    assert np.array_equal(observed.get_xdata(), passengers.index.to_numpy())
+    assert list(ahead.get_xdata()) == list(pandas.date_range("1954-01-01", periods=12, freq="MS").to_numpy())
+    assert ax.get_ylabel() == "passengers" and "1949-01-01" not in ax.get_xlabel()
+    ax.figure.savefig(tmp_path / "dates.png")
+    monthly = passengers.to_period("M")
+    again = lg.plot.forecast(lg.GPNarx(lags=12, max_iter=5).fit(monthly), 12, history=monthly)
+    assert np.array_equal(again.lines[0].get_xdata(), passengers.index.to_numpy())
+
+
+@pytest.fixture(scope="module")
+def every(space, table, wave):
+    x, y = wave
+    return {
+        "latent": space,
+        "regressor": lg.GPRegressor(max_iter=3).fit(x, y),
+        "classifier": lg.GPClassifier(max_iter=3).fit(x, y > 0),
+        "narx": lg.GPNarx(3, max_iter=3).fit(y),
+    }
+
+
+DRAWN = {
+    "latent_map": ({"latent"}, lambda draw, model, x, y: draw(model)),
+    "relevance": ({"latent", "regressor", "classifier"}, lambda draw, model, x, y: draw(model)),
+    "regression": ({"regressor"}, lambda draw, model, x, y: draw(model, x, y)),
+    "forecast": ({"narx"}, lambda draw, model, x, y: draw(model, 3)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_estimators_that_a_picture_is_not_of_are_named(name, every, wave):
+    drawn, call = DRAWN[name]
+    draw = getattr(lg.plot, name)
+    for key, model in every.items():
+        if key in drawn:
+            call(draw, model, *wave)
+            with pytest.raises(NotFittedError, match="not fitted"):
+                call(draw, clone(model), *wave)
+            continue
+        with pytest.raises(TypeError, match=f"{name}: expected .*, found {type(model).__name__}"):
+            call(draw, model, *wave)
+    with pytest.raises(TypeError, match="found list"):
+        call(draw, [1.0], *wave)
+    assert not plt.get_fignums() or len(plt.get_fignums()) == len(drawn), "a figure is begun before all is checked"
+
+
+def test_what_cannot_be_drawn_is_named(every, wave, table):
+    x, y = wave
+    holed = np.where(np.arange(len(x)) == 3, np.nan, 1.0)
+    model, draw = every["regressor"], lg.plot.regression
+    for arguments, words in [
+        ((x * holed[:, None], y), "X: expected finite numbers, found 1 rows with NaN"),
+        ((x, y * holed), "y: expected finite numbers, found 1 rows with NaN"),
+        ((x[:, 0], y), r"X has the shape \(50,\), expected \(n, 1\); try X"),
+        ((x, y[:4]), "y has 4 entries, expected one for each of the 50 rows"),
+        ((np.zeros((0, 1)),), "X: expected finite numbers, found none"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            draw(model, *arguments)
+    with pytest.raises(ValueError, match="feature: expected an input from 0 to 0, found 2"):
+        draw(model, x, y, feature=2)
+    with pytest.raises(ValueError, match="at has the shape"):
+        draw(model, x, y, at=[1.0, 2.0])
+    space = every["latent"]
+    for labels in (np.where(np.arange(40) < 3, np.nan, 1.0), [None] * 3 + ["a"] * 37):
+        with pytest.raises(ValueError, match="labels: expected one for each row, found 3 that are missing"):
+            lg.plot.latent_map(space, labels=labels)
+    lg.plot.latent_map(space, labels=[1, "two"] * 20)
+    with pytest.raises(ValueError, match="dims: expected two"):
+        lg.plot.latent_map(space, dims=(0, 1, 2))
+    with pytest.raises(ValueError, match="truth has 9 entries, expected at most the 3"):
+        lg.plot.forecast(every["narx"], 3, truth=y[:9])
+    both = lg.GPNarx(2, max_iter=2).fit(table[:, :2])
+    with pytest.raises(ValueError, match="expected an estimator of one series, found one of 2"):
+        lg.plot.forecast(both, 3)
+
+
+def test_forecasts_with_exogenous_inputs(wave):
+    u, y = wave
+    model = lg.GPNarx(2, max_iter=3).fit(u[:40], y[:40])
+    assert len(lg.plot.forecast(model, 5, u[40:45]).lines) == 3

@@ -115,6 +115,49 @@ def test_classes_of_any_type(labels):
         assert np.max(blurred, axis=1).mean() < np.max(proba, axis=1).mean()
 
 
+@pytest.mark.parametrize(
+    "model",
+    [lg.GPRegressor(), lg.SparseGPRegressor(15), lg.SPGPDRRegressor(1), lg.VDMGPRegressor(1), lg.GPCountRegressor(),
+     lg.GPCountRegressor(n_inducing=12)],
+    ids=lambda m: repr(m),
+)  # fmt: skip
+def test_drawn_functions_have_the_moments_that_are_predicted(model, wave):
+    x, y = wave
+    counts = isinstance(model, lg.GPCountRegressor)
+    model.set_params(random_state=0).fit(x * 3 + 5, np.round(np.exp(1 + y)) if counts else y)
+    at = x[::9] * 3 + 5
+    mean, std = model.predict(at, return_std=True)
+    drawn = model.sample_y(at, 4000, random_state=1)
+    # The rate of a count varies as the count does, but for the noise of counting.
+    spread = np.sqrt(std**2 - (mean if counts else model.noise_variance_))
+    assert drawn.shape == (len(at), 4000) and np.isfinite(drawn).all()
+    assert np.abs(drawn.mean(axis=1) - mean).max() < 0.1 * np.abs(mean).max()
+    assert np.allclose(drawn.std(axis=1), spread, rtol=0.35)
+    assert np.array_equal(model.sample_y(at, 3, random_state=1), drawn[:, :3])
+
+
+def test_errors_of_inputs_go_by_name(wave):
+    x, y = wave
+    rng = np.random.default_rng(0)
+    inputs = pd.DataFrame({"a": x[:, 0], "b": np.cos(x[:, 0])}, index=[f"row {k}" for k in range(len(x))])
+    errors = pd.DataFrame({"a": rng.uniform(0.1, 0.5, len(x)), "b": 0.0}, index=inputs.index)
+    model = lg.SparseGPRegressor(8, max_iter=5, random_state=0).fit(inputs, y, X_std=errors)
+    shuffled = errors[["b", "a"]].sample(frac=1, random_state=1)
+    again = lg.SparseGPRegressor(8, max_iter=5, random_state=0).fit(inputs, y, X_std=shuffled)
+    assert again.log_evidence_ == model.log_evidence_
+    expected = model.predict(inputs, X_std=errors.to_numpy())
+    for std in (errors, shuffled):
+        assert np.array_equal(model.predict(inputs, X_std=std), expected)
+    row = model.predict(inputs, X_std=pd.Series({"b": 0.0, "a": 0.3}))
+    assert np.array_equal(row, model.predict(inputs, X_std=[0.3, 0.0]))
+    with pytest.raises(ValueError, match="X_std has the columns a, c, expected those of X: a, b"):
+        model.predict(inputs, X_std=errors.rename(columns={"b": "c"}))
+    with pytest.raises(ValueError, match="another index"):
+        model.predict(inputs, X_std=errors.reset_index(drop=True))
+    one = lg.GPRegressor(max_iter=5).fit(x, y)
+    assert np.array_equal(one.predict(x, X_std=np.full(len(x), 0.2)), one.predict(x, X_std=0.2))
+
+
 def test_bad_input_is_named(wave):
     x, y = wave
     model = lg.GPRegressor(max_iter=5).fit(x, y)

@@ -5,7 +5,7 @@ use crate::work::{Job, Seen};
 use latentgp::file::{LatentReport, Report, Trained, TrainedSpace};
 use latentgp::kernel::Kernel;
 use latentgp::model::{
-    Fit, Fitted, Gplvm, GplvmTraining, LatentSpace, OnProgress, Ppca, PpcaOptions, Training,
+    Certificate, Fit, Fitted, Gplvm, GplvmTraining, LatentSpace, OnProgress, Ppca, PpcaOptions, Training,
 };
 use latentgp::optim::StopReason;
 use latentgp::{Mat, Result};
@@ -62,7 +62,8 @@ impl Job for BayesianGplvmJob {
         seen.progress.place_in(&mut model);
         let of = seen.fitted(model);
         Ok(self.trained(Fit {
-            certificate: of.model.certificate()?,
+            // It takes longer than a user who asked to stop waits; it is worked out when somebody asks for it.
+            certificate: Certificate::default(),
             model: of.model,
             bound: of.evidence,
             iterations: of.iterations,
@@ -158,15 +159,14 @@ impl PpcaJob {
         Ok(PpcaJob { y, settings, options, began: Instant::now() })
     }
 
-    fn trained(&self, model: Ppca, asked: bool) -> Result<TrainedSpace> {
+    fn trained(&self, model: Ppca, bound: f64, asked: bool) -> TrainedSpace {
         let stop_reason = match (model.trace.is_empty(), model.converged) {
             (true, _) => StopReason::ClosedForm,
             (_, true) => StopReason::Value,
             (_, false) if asked => StopReason::Asked,
             (_, false) => StopReason::MaxIterations,
         };
-        let bound = model.log_likelihood(&self.y)?;
-        Ok(TrainedSpace {
+        TrainedSpace {
             report: LatentReport {
                 bound,
                 iterations: model.trace.len(),
@@ -183,7 +183,7 @@ impl PpcaJob {
             model: LatentSpace::Ppca(Box::new(model), self.y.clone()),
             columns: self.settings.columns.clone(),
             labels: None,
-        })
+        }
     }
 }
 
@@ -193,12 +193,12 @@ impl Job for PpcaJob {
     fn fit(&self, watch: &OnProgress<'_>) -> Result<TrainedSpace> {
         let model = Ppca::fit_watched(&self.y, &self.options, watch)?;
         let asked = model.trace.len() < self.options.max_iterations;
-        self.trained(model, asked)
+        let bound = model.log_likelihood(&self.y)?;
+        Ok(self.trained(model, bound, asked))
     }
 
-    /// EM has no parameters to be put back: it goes as far again.
     fn at(&self, seen: &Seen) -> Result<TrainedSpace> {
-        let options = PpcaOptions { max_iterations: seen.progress.iteration, ..self.options.clone() };
-        self.trained(Ppca::fit(&self.y, &options)?, true)
+        let model = Ppca::at(&self.y, &self.options, &seen.progress, seen.trace.clone())?;
+        Ok(self.trained(model, seen.progress.bound, true))
     }
 }

@@ -10,7 +10,7 @@ use latentgp::Mat;
 use latentgp::data::table::{Column, Table};
 use latentgp::file::TrainedRegression;
 use latentgp::metrics::most_probable;
-use latentgp::model::{Answers, Regressor};
+use latentgp::model::Answers;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -134,16 +134,15 @@ fn draws(trained: &TrainedRegression, x: &Mat, args: &Args, common: &Common) -> 
             x.rows()
         )));
     }
-    if trained.model.noise_variance().is_none() || matches!(trained.model, Regressor::Vdmgp(_)) {
+    if trained.model.noise_variance().is_none() {
         return Err(Failure::usage(
-            "--samples has no effect on classes, counts and vdmgp, whose rows have no joint Gaussian posterior; \
-             leave it out",
+            "--samples has no effect on classes and counts, whose rows have no joint Gaussian posterior; leave it out",
         ));
     }
     if x.as_slice().iter().any(|v| v.is_nan()) {
         return Err(Failure::data("--samples: expected inputs without gaps, found a missing one"));
     }
-    Ok(trained.model.model().posterior()?.sample(x, args.samples, common.seed())?)
+    Ok(trained.model.sample(x, args.samples, common.seed())?)
 }
 
 /// The predictions as columns.

@@ -11,6 +11,8 @@
 //! included, can change unnoticed. Reading executes nothing; sizes are checked against the file's length
 //! before anything is allocated for them.
 //!
+//! A header may have [`SETTINGS`] beside the model: what the program that wrote the file was asked for.
+//!
 //! [`ModelFile`] is this layer. A model goes to and from it as a [`Store`]; [`save`] and [`load`] do both.
 //!
 //! ```
@@ -51,6 +53,9 @@ use std::path::Path;
 
 /// The version of the format that this library writes; it reads this and all before it.
 pub const VERSION: u32 = 1;
+
+/// The key in a header of what a program was asked for, as an object of its own; models are read without it.
+pub const SETTINGS: &str = "settings";
 
 /// The content of a model file.
 #[derive(Clone, Debug, PartialEq)]

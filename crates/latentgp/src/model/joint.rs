@@ -1,4 +1,4 @@
-//! Covariances of the predictions of a regression at several inputs, all at once.
+//! Covariances and draws of the predictions of a regression at several inputs, all at once.
 //!
 //! ```text
 //! values     Cov[f] + σ²I
@@ -6,15 +6,22 @@
 //! VDMGP      √v_i √v_j ρ_ij     variances v as predicted; correlations ρ from draws of the weights:
 //!            E_W[Cov[f | W]] + Cov_W[E[f | W]] + σ²I
 //! ```
+//!
+//! and draws of the functions themselves: of f, of the rate exp f of counts, and of VDMGP with weights of its own for
+//! each draw.
 
 use super::{Answers, Regressor, Vdmgp};
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{QuasiMonteCarlo, Rule};
 use crate::input_map::InputMap;
-use crate::likelihood::Kind;
+use crate::likelihood::{Kind, Observations};
 use crate::mat::Mat;
 use crate::posterior::Posterior;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
 
 /// Draws of the weights of a projection.
 const DRAWS: usize = 64;
@@ -37,12 +44,52 @@ impl Regressor {
         }
     }
 
-    fn of_counts(&self, posterior: &Posterior, x: &Mat, s: &Scaling, output: usize) -> Result<Mat> {
-        let counts = self.observations().is_some_and(|o| match o {
-            crate::likelihood::Observations::One { likelihood, .. } => likelihood.kind() == Kind::Counts,
+    /// `count` draws of the noise-free function at the rows of x, N×D each: of values, or of the rates of counts.
+    ///
+    /// A draw depends on the seed and its number alone. Errs when shapes disagree, an input is missing, and for
+    /// classes.
+    pub fn sample(&self, x: &Mat, count: usize, seed: u64) -> Result<Vec<Mat>> {
+        self.sample_with(&self.model().posterior()?, x, count, seed)
+    }
+
+    /// The same, from a posterior that is known already.
+    pub fn sample_with(&self, posterior: &Posterior, x: &Mat, count: usize, seed: u64) -> Result<Vec<Mat>> {
+        let drawn = match self {
+            Regressor::Vdmgp(m) => (0..count)
+                .into_par_iter()
+                .map(|t| {
+                    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+                    rng.set_stream(t as u64);
+                    let mut at = posterior.clone();
+                    at.map = InputMap::Projected { p: weights(m, &mut rng) };
+                    Ok(at.sample(x, 1, rng.next_u64())?.remove(0))
+                })
+                .collect::<Result<Vec<Mat>>>()?,
+            Regressor::Laplace(_, s) | Regressor::Svgp(_, s) => {
+                if !self.is_of_counts() {
+                    return Err(Error::invalid("draws of functions", "values or counts", "classes"));
+                }
+                let mut drawn = posterior.sample(&s.apply(x)?, count, seed)?;
+                drawn.iter_mut().for_each(|d| d.as_mut_slice().iter_mut().for_each(|f| *f = f.exp()));
+                drawn
+            }
+            _ => posterior.sample(x, count, seed)?,
+        };
+        match drawn.iter().all(Mat::is_finite) {
+            true => Ok(drawn),
+            false => Err(Error::not_finite("a draw of the function")),
+        }
+    }
+
+    fn is_of_counts(&self) -> bool {
+        self.observations().is_some_and(|o| match o {
+            Observations::One { likelihood, .. } => likelihood.kind() == Kind::Counts,
             _ => false,
-        });
-        if !counts {
+        })
+    }
+
+    fn of_counts(&self, posterior: &Posterior, x: &Mat, s: &Scaling, output: usize) -> Result<Mat> {
+        if !self.is_of_counts() {
             return Err(Error::invalid("joint covariance", "values or counts", "classes"));
         }
         let Answers::Counts { mean, var, .. } = self.predict(x, None)? else {
@@ -87,15 +134,26 @@ impl Regressor {
     }
 }
 
+/// A draw of the weights of a projection.
+fn weights(of: &Vdmgp, rng: &mut ChaCha8Rng) -> Mat {
+    let (w, v) = (&of.mean.value, &of.var.value);
+    Mat::from_fn(w.rows(), w.cols(), |i, j| {
+        let xi: f64 = StandardNormal.sample(rng);
+        w[(i, j)] + v[(i, j)].sqrt() * xi
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::{Scale, sinc};
     use crate::kernel::Rbf;
-    use crate::likelihood::Observations;
     use crate::linalg::eigh;
     use crate::model::{Laplace, Regression, Svgp, VdmgpTraining};
     use std::ops::ControlFlow;
+
+    /// Draws that are compared with moments.
+    const SAMPLES: usize = 2000;
 
     fn agrees(model: &Regressor, x: &Mat) {
         let cov = model.joint_covariance(x, 0).unwrap();
@@ -110,6 +168,23 @@ mod tests {
         }
         assert!(eigh(&cov).unwrap().0[0] > 0.0, "{}", model.name());
         assert!(model.joint_covariance(x, 7).is_err());
+        let (mean, noise) = match model.predict(x, None).unwrap() {
+            Answers::Values(p) => (p.mean.col(0), model.noise_variance().unwrap()[0]),
+            Answers::Counts { mean, .. } => (mean, f64::NAN),
+            Answers::Classes(_) => unreachable!(),
+        };
+        let drawn = model.sample(x, SAMPLES, 3).unwrap();
+        assert_eq!(drawn[..5], model.sample(x, 5, 3).unwrap());
+        for i in 0..x.rows() {
+            // Counts: the variance of the rate is that of the count but for the mean.
+            let spread = (var[i] - if noise.is_nan() { mean[i] } else { noise }).max(1e-9);
+            let values: Vec<f64> = drawn.iter().map(|d| d[(i, 0)]).collect();
+            let found = values.iter().sum::<f64>() / SAMPLES as f64;
+            let error = (spread / SAMPLES as f64).sqrt();
+            assert!((found - mean[i]).abs() < 6.0 * error, "{}: {found} {} {error}", model.name(), mean[i]);
+            let square = values.iter().map(|v| (v - found).powi(2)).sum::<f64>() / SAMPLES as f64;
+            assert!(square > 0.4 * spread && square < 2.5 * spread, "{}: {square} {spread}", model.name());
+        }
     }
 
     #[test]

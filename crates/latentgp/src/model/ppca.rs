@@ -11,7 +11,7 @@
 
 use super::NOISE_FLOOR;
 use super::ppca_rows::parts;
-use super::training::OnProgress;
+use super::training::{OnProgress, Progress};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::Gaussians;
@@ -119,6 +119,29 @@ impl Ppca {
             let floor = NOISE_FLOOR * mean_variance(&filled, &means);
             model.expect_and_maximise(&scaled, floor, options, watch)?;
         }
+        Ok(model)
+    }
+
+    /// What a fit to Y had come to where a watch saw it, as if it had been asked to stop there; `trace` has the log
+    /// likelihoods up to that iteration.
+    ///
+    /// Errs when the progress is that of another table.
+    pub fn at(y: &Mat, options: &PpcaOptions, seen: &Progress, trace: Vec<f64>) -> Result<Self> {
+        let (q, d) = (options.latent_dim, y.cols());
+        if seen.u.len() != d * (q + 1) + 1 {
+            return Err(Error::invalid("parameters of a PPCA", d * (q + 1) + 1, seen.u.len()));
+        }
+        let (w, rest) = seen.u.split_at(d * q);
+        let mut model = Ppca {
+            w: Mat::from_vec(d, q, w.to_vec())?,
+            mean: rest[..d].to_vec(),
+            noise: rest[d],
+            scaling: Scaling::fit(y, options.scale)?,
+            eigenvalues: Vec::new(),
+            trace,
+            converged: false,
+        };
+        model.turn()?;
         Ok(model)
     }
 
@@ -378,6 +401,15 @@ mod tests {
         let model = Ppca::fit_watched(&y, &options(2), &stop).unwrap();
         assert_eq!((model.trace.len(), model.converged), (3, false));
         assert!((model.log_likelihood(&y).unwrap() - model.trace[2]).abs() < 1e-9);
+        let seen = std::sync::Mutex::new(None);
+        let look = |p: &Progress| {
+            (p.iteration == 3).then(|| *seen.lock().unwrap() = Some(p.clone()));
+            ControlFlow::Continue(())
+        };
+        Ppca::fit_watched(&y, &options(2), &look).unwrap();
+        let seen = seen.into_inner().unwrap().unwrap();
+        assert_eq!(Ppca::at(&y, &options(2), &seen, model.trace.clone()).unwrap(), model);
+        assert!(Ppca::at(&y, &options(1), &seen, Vec::new()).is_err());
     }
 
     #[test]

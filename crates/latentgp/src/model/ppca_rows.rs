@@ -91,7 +91,8 @@ impl Ppca {
                 self.converged = true;
                 break;
             }
-            let progress = Progress { restart: 0, held: false, iteration, bound: value, u: [].into() };
+            let u = [self.w.as_slice(), &self.mean, &[self.noise]].concat().into();
+            let progress = Progress { restart: 0, held: false, iteration, bound: value, u };
             if watch(&progress).is_break() {
                 break;
             }

@@ -29,6 +29,9 @@ const AUTO_ROUNDING: f64 = 1e-4;
 /// Where rounding may move variances by more than this part of σ², the closed form is refused.
 const MOST_ROUNDING: f64 = 1.0;
 
+/// The most values that a forecast may have, of all series together.
+const MOST_VALUES: usize = 10_000_000;
+
 /// How uncertainty travels from a step to the next.
 #[derive(Clone, Debug)]
 pub enum Propagation {
@@ -246,6 +249,10 @@ impl Narx {
     ) -> Result<Forecast> {
         if steps == 0 {
             return Err(Error::invalid("horizon", "at least 1 step", 0));
+        }
+        let most = MOST_VALUES / self.lags.series.len().max(1);
+        if steps > most {
+            return Err(Error::invalid("horizon", format!("at most {most} steps"), steps));
         }
         self.lags.check(history, exogenous, steps)?;
         let longest = self.lags.longest();

@@ -26,6 +26,9 @@ const KNOWN: f64 = 1e-12;
 /// The most numbers that the futures may hold.
 const MOST: usize = 200_000_000;
 
+/// The most steps of a future that keeps its function: it holds a triangle of so many rows.
+const MOST_STEPS: usize = 2500;
+
 /// What a future keeps of its own past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Draws {
@@ -90,6 +93,11 @@ pub(super) fn run(
     if count.saturating_mul(steps).saturating_mul(d) > MOST {
         let expected = format!("at most {} of {steps} steps", MOST / (steps * d).max(1));
         return Err(Error::invalid("trajectories", expected, count));
+    }
+    if draws == Draws::Function && steps > MOST_STEPS {
+        let expected =
+            format!("at most {MOST_STEPS} steps of sampled futures; propagated moments go further");
+        return Err(Error::invalid("horizon", expected, steps));
     }
     let blocks: Vec<(usize, usize)> =
         (0..count.div_ceil(BLOCK)).map(|b| (b * BLOCK, (b * BLOCK + BLOCK).min(count))).collect();

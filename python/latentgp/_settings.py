@@ -1,0 +1,55 @@
+"""What an estimator was asked for, in the header of its model file.
+
+::
+
+    {"estimator": "GPNarx", "arguments": {"lags": 12, "propagation": "correlated", …}, "flat": true}
+
+A kernel that is an object is ``{"expression": …}``. What JSON has no words for, a callback or a generator of random
+numbers, is left out. Files of the command line have no settings: the model itself says most of them.
+"""
+
+from __future__ import annotations
+
+import json
+from numbers import Integral
+from typing import Any, Optional
+
+import numpy as np
+
+from ._kernels import Kernel, parse
+
+
+def write(estimator) -> str:
+    """The settings of an estimator, as JSON."""
+    arguments = {name: _plain(value) for name, value in estimator.get_params(deep=False).items() if _told(name, value)}
+    settings = {"estimator": type(estimator).__name__, "arguments": arguments, "flat": getattr(estimator, "_one", None)}
+    return json.dumps(settings, allow_nan=False)
+
+
+def read(text: Optional[str], own: Optional[Kernel]) -> dict[str, Any]:
+    """Settings as they were; ``own`` has the kernels that are written in Python."""
+    settings = {} if text is None else json.loads(text)
+    arguments = settings.get("arguments", {}) if isinstance(settings, dict) else None
+    if not isinstance(arguments, dict):
+        raise ValueError("its settings are damaged")
+    kernel = arguments.get("kernel")
+    if isinstance(kernel, dict):
+        arguments["kernel"] = parse(str(kernel.get("expression")), own)
+    if isinstance(arguments.get("delays"), list):
+        arguments["delays"] = tuple(arguments["delays"])
+    return {"estimator": settings.get("estimator"), "arguments": arguments, "flat": settings.get("flat")}
+
+
+def _told(name: str, value) -> bool:
+    if name == "random_state":
+        return value is None or isinstance(value, Integral)
+    return not callable(value) or isinstance(value, Kernel)
+
+
+def _plain(value) -> Any:
+    """A value in the types of JSON."""
+    if isinstance(value, Kernel):
+        return {"expression": repr(value)}
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
