@@ -54,10 +54,10 @@ pub struct Args {
     /// Fewer runs, and nothing that takes long
     #[arg(long)]
     quick: bool,
-    /// Runs of each Monte Carlo row [default: 10; with --quick 2]
+    /// Runs of each Monte Carlo row, and splits of sinc [default: 10; with --quick 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: Option<u16>,
-    /// Steps of Adam in each Monte Carlo row [default: each row's own; the released code has 5000]
+    /// Steps of Adam in the Monte Carlo rows of oil-flow and usps [default: each row's own; the released code has 5000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     steps: Option<u32>,
     /// Also what takes hours: Monte Carlo on USPS
@@ -155,16 +155,24 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
                 }
             }
             Err(failure) => {
+                let interrupted = failure.is_interruption();
+                if args.what == What::All {
+                    run.skipped.push(format!("`{}` failed: {failure}", what.name()));
+                }
                 ended = Err(failure.within(&what.name()));
-                break;
+                if interrupted {
+                    break;
+                }
             }
         }
     }
     context.finish();
-    if args.what == What::All {
-        if ended.is_err() {
-            run.skipped.push("The run ended early; what is here was finished before.".into());
-        }
+    let early = ended.as_ref().is_err_and(Failure::is_interruption);
+    if early {
+        run.skipped.push("The run ended early; what is here was finished before.".into());
+    }
+    // What an earlier run wrote is worth more than the beginning of this one.
+    if args.what == What::All && !(early && args.out.join("reproduction.html").exists()) {
         out::file(&args.out.join("reproduction.html"), run.html().as_bytes())?;
         out::file(&args.out.join("reproduction.md"), run.markdown().as_bytes())?;
         let text = serde_json::to_string_pretty(&json(args, &run)).map_err(Failure::work)?;
@@ -188,7 +196,9 @@ fn one(what: What, context: &Context, args: &Args) -> Outcome<Part> {
     context.doing(&what.name())?;
     let mut part = what.run(context)?;
     part.seconds = clock.elapsed().as_secs_f64();
-    part.write(&args.out)?;
+    if !(part.interrupted && args.out.join(format!("{}.json", part.name)).exists()) {
+        part.write(&args.out)?;
+    }
     if !args.json {
         context.pause(|| out::text(&format!("{}\n", part.text())))?;
     }

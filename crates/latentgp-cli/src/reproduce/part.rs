@@ -92,8 +92,11 @@ impl Part {
     /// For a terminal.
     pub fn text(&self) -> String {
         let mut text = format!("{} ({:.1} s)\n", self.title, self.seconds);
-        for grid in self.grids() {
-            text += &format!("\n{}\n{}", grid.title, aligned(&grid));
+        for about in &self.about {
+            text += &format!("\n{about}\n");
+        }
+        for grid in self.grids().iter().filter(|grid| !grid.rows.is_empty()) {
+            text += &format!("\n{}\n{}", grid.title, aligned(grid));
         }
         for remark in self.remarks() {
             text += &format!("\n{remark}\n");

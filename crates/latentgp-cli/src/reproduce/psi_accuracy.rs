@@ -154,7 +154,7 @@ pub fn run(context: &Context) -> Outcome<Part> {
             "Matérn 3/2 with unit lengthscales, N = 40, M = 20, μ and Z from N(0, I). The distance is Σ|Ψ − \
              reference|, the mean over {} samples. The papers' reference is {PROXY} draws, whose own error hides \
              whatever is better; ours is quasi-Monte Carlo with {} points. Minimal skew and the scaled rule have \
-             the best parameters of a grid, chosen anew for every place.",
+             the best parameters of a grid, chosen anew for every sample and distance.",
             SAMPLES[usize::from(context.quick)],
             REFERENCE[usize::from(context.quick)],
         )],

@@ -65,7 +65,8 @@ pub fn run(context: &Context) -> Outcome<Part> {
         about: vec![format!(
             "{ROWS} points (t sin t, t cos t), t from 0 to 3π, mapped to ten dimensions by a random matrix, with \
              unit noise. Latent positions are known up to a linear map only: they are shown, and compared with \
-             the truth, after the best one. The last column but one is the log likelihood, or its bound."
+             the truth, after the best one. Of the bounds, log likelihoods or \
+             what lies below them, those of different models do not compare."
         )],
         tables: vec![Table {
             slug: "",

@@ -78,10 +78,9 @@ fn what_cannot_run_says_why() {
     }
 }
 
+/// Everything, interrupted after half a second of work.
 #[cfg(unix)]
-#[test]
-fn an_interruption_leaves_a_page_of_what_was_finished() {
-    let folder = Folder::new();
+fn interrupted(folder: &Folder) {
     let mut command = folder.command("reproduce all --quick --out a");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begin = Instant::now();
@@ -93,7 +92,25 @@ fn an_interruption_leaves_a_page_of_what_was_finished() {
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let ended = ended(child);
     assert_eq!(ended.code, 130, "{}", ended.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interruption_leaves_a_page_of_what_was_finished() {
+    let folder = Folder::new();
+    interrupted(&folder);
     let page = folder.read("a/reproduction.html");
     assert!(page.contains("The run ended early") && page.ends_with("</html>\n"));
     assert!(folder.read("a/reproduction.md").starts_with("# The papers, reproduced"));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interruption_leaves_what_an_earlier_run_wrote() {
+    let folder = Folder::new();
+    let files = ["a/reproduction.html", "a/oil-flow.json", "a/oil-flow.csv"];
+    std::fs::create_dir(folder.path("a")).unwrap();
+    files.iter().for_each(|file| std::fs::write(folder.path(file), "earlier").unwrap());
+    interrupted(&folder);
+    files.iter().for_each(|file| assert_eq!(folder.read(file), "earlier"));
 }

@@ -120,6 +120,12 @@ impl<'a, R: Rule> Nodes<'a, R> {
         Tiles { tiles, blocks }
     }
 
+    /// How many numbers all tiles keep for the way back.
+    pub fn kept(&self) -> f64 {
+        let own = self.kernel.blocks(self.z).map_or(0, |blocks| blocks.kept());
+        self.count as f64 * self.q.n() as f64 * (own + self.z.rows() + 2 * self.q.dim()) as f64
+    }
+
     /// x and ξ of every place.
     fn write(&self, tile: &mut Tile, streams: &mut [Draws<'_>]) {
         let rows = tile.points.len();

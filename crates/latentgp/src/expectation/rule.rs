@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Points and nodes go in [`tiles`](super::nodes) of some hundred rows; few are kept for the way back, many
-//! are computed again, so that memory stays O(NM + M²) for any number of nodes. Nodes that move one coordinate each have a way of their own
+//! are computed again, so that memory beyond some 40 MB stays O(NM + M²) for any number of nodes. Nodes that move one coordinate each have a way of their own
 //! with kernels that are cheap there: [`star`](super::star).
 
 use super::nodes::{Bars, Blocks, Nodes, TILE, Tile, Tiles};
@@ -72,8 +72,8 @@ pub trait Rule: Clone + Send + Sync + 'static {
     }
 }
 
-/// So many values of the kernel, 4 MB, are kept for the way back, with what they are made of.
-const MOST_KEPT: usize = 1 << 19;
+/// So many numbers, 40 MB, are kept for the way back: the kernel's values, and what they are made of.
+const MOST_KEPT: f64 = 5e6;
 
 /// The limit of nodes unless the caller sets another.
 pub const DEFAULT_MAX_NODES: usize = 100_000;
@@ -119,8 +119,7 @@ impl<'a, R: Rule> Plan<'a, R> {
 
     /// Whether tiles are kept for the way back.
     fn keeps(&self) -> bool {
-        let evaluations = self.weights.len().saturating_mul(self.nodes.q.n() * self.nodes.z.rows());
-        self.whiten.is_none() && evaluations <= MOST_KEPT
+        self.whiten.is_none() && self.nodes.kept() <= MOST_KEPT
     }
 
     /// Ψ0, the lower triangle of Ψ2, and the tiles of some points; adds their rows of Ψ1.
@@ -380,7 +379,7 @@ mod tests {
             compare(&MonteCarlo::new(7, 1), &*kernel, 150, true);
             compare(&GaussHermite::new(3), &*kernel, 150, true);
             compare(&Cubature5::default(), &*kernel, 150, true);
-            compare(&MonteCarlo::new(7, 1), &*kernel, MOST_KEPT / 35 + 1, false);
+            compare(&MonteCarlo::new(7, 1), &*kernel, MOST_KEPT as usize / 63 + 1, false);
         }
     }
 }

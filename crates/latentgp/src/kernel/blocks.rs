@@ -13,6 +13,9 @@ pub trait CrossBlocks: Send {
     /// Adds ∂F/∂x for the x of the last [`cross`](Self::cross) of that place, with `bar` = ∂F/∂K.
     fn cross_adjoint(&mut self, place: usize, x: &Mat, bar: &Mat, x_bar: &mut Mat);
 
+    /// How many numbers a block keeps for each of its rows.
+    fn kept(&self) -> usize;
+
     /// Adds ∂F/∂θ, in the order of `params()`, and ∂F/∂Z of all adjoints since the last call.
     fn finish(&mut self, theta: &mut [f64], z_bar: &mut Mat);
 }

@@ -55,6 +55,10 @@ impl CrossBlocks for Blocks<'_> {
         self.network.backward(x, layers, room, &mut self.theta, Some(x_bar));
     }
 
+    fn kept(&self) -> usize {
+        self.z_layers.iter().map(Mat::cols).sum::<usize>() + self.base.kept()
+    }
+
     fn finish(&mut self, theta: &mut [f64], z_bar: &mut Mat) {
         let (own, of_base) = theta.split_at_mut(self.theta.len());
         let features = &self.z_layers[self.z_layers.len() - 1];

@@ -84,6 +84,10 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
         }
     }
 
+    fn kept(&self) -> usize {
+        self.kernel.dim + (2 + usize::from(S::HAS_ALPHA)) * self.z.rows()
+    }
+
     fn finish(&mut self, theta: &mut [f64], z_bar: &mut Mat) {
         let (m, dim) = (self.z.rows(), self.kernel.dim);
         let mut l_bar = vec![0.0; dim];
