@@ -12,6 +12,9 @@ from ._doc import documented
 from ._likelihood import LikelihoodEstimator
 from ._supervised import target_names
 
+# As many as probabilities can be averaged over by quasi-Monte Carlo.
+MOST_CLASSES = 160
+
 
 @documented
 class GPClassifier(ClassifierMixin, LikelihoodEstimator):
@@ -73,6 +76,8 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"GPClassifier needs at least 2 classes in y, found 1 class: {str(self.classes_[0])!r}")
+        if len(self.classes_) > MOST_CLASSES:
+            raise ValueError(f"GPClassifier takes at most {MOST_CLASSES} classes in y, found {len(self.classes_)}")
         codes = np.ascontiguousarray(codes.reshape(-1, 1), dtype=np.float64)
         self._learn(X, self._errors(X_std, X, given), codes, name, [str(c) for c in self.classes_])
         return self

@@ -9,7 +9,7 @@ from ._latent import GPLVM, PPCA, BayesianGPLVM
 from ._narx import GPNarx
 from ._projected import SPGPDRRegressor, VDMGPRegressor
 from ._regression import GPRegressor, SparseGPRegressor
-from ._settings import read
+from ._settings import classes_as, read
 from .kernels import parse
 
 LATENT = {"bayesian-gplvm": BayesianGPLVM, "gplvm": GPLVM, "ppca": PPCA}
@@ -58,6 +58,8 @@ def _estimator(model, settings, kernel):
     estimator = cls(**{name: value for name, value in given.items() if name in takes})
     estimator._validate_params()
     estimator._restore(model)
+    if hasattr(estimator, "classes_"):
+        estimator.classes_ = classes_as(settings["classes"], model.names[2], estimator.classes_)
     if isinstance(settings["flat"], bool) and hasattr(estimator, "_one"):
         estimator._one = settings["flat"]
     return estimator

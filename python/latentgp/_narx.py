@@ -286,15 +286,25 @@ def _index(of):
 
 
 def _continued(index, steps: int):
-    """The index of the steps after one: dates go on at their frequency, numbers at their step."""
+    """The index of the steps after one: dates go on at their frequency, or their median step where they have none;
+    numbers and durations at their last step."""
     pandas = sys.modules["pandas"]
     if isinstance(index, pandas.DatetimeIndex):
         freq = index.freq or pandas.infer_freq(index)
         if freq is not None:
             return pandas.date_range(index[-1], periods=steps + 1, freq=freq)[1:]
+        return _stepped(index[-1], index.to_series().diff().median(), steps)
     if isinstance(index, pandas.PeriodIndex):
         return pandas.period_range(index[-1] + 1, periods=steps, freq=index.freq)
     if pandas.api.types.is_integer_dtype(index) and len(index) > 1:
-        step = index[-1] - index[-2]
-        return pandas.RangeIndex(index[-1] + step, index[-1] + step * (steps + 1), step) if step else None
+        last, step = int(index[-1]), int(index[-1]) - int(index[-2])
+        return pandas.RangeIndex(last + step, last + step * (steps + 1), step) if step else None
+    stepped = isinstance(index, pandas.TimedeltaIndex) or pandas.api.types.is_float_dtype(index)
+    if stepped and len(index) > 1:
+        return _stepped(index[-1], index[-1] - index[-2], steps)
     return pandas.RangeIndex(len(index), len(index) + steps)
+
+
+def _stepped(last, step, steps: int):
+    """So many steps after the last place."""
+    return sys.modules["pandas"].Index([last + step * k for k in range(1, steps + 1)])

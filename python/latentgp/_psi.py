@@ -51,4 +51,7 @@ def psi_statistics(kernel, mean, var, Z, expectation="auto") -> PsiStatistics:
     """
     mean, Z = (check_array(of, dtype=np.float64, order="C", input_name=name) for of, name in ((mean, "mean"), (Z, "Z")))
     var = spread(var, mean, "var", "mean")
-    return PsiStatistics(*_native.psi_statistics(as_native(kernel, mean.shape[1]), mean, var, Z, expectation))
+    found = PsiStatistics(*_native.psi_statistics(as_native(kernel, mean.shape[1]), mean, var, Z, expectation))
+    if not all(np.isfinite(part).all() for part in found):
+        raise ValueError("psi_statistics: the kernel is not finite there; try inputs of a smaller scale")
+    return found

@@ -3,6 +3,7 @@
 ::
 
     {"estimator": "GPNarx", "arguments": {"lags": 12, "propagation": "correlated", …}, "flat": true}
+    {"estimator": "GPClassifier", "arguments": {…}, "classes": {"dtype": "<U1", "text": true}}
 
 A kernel that is an object is ``{"expression": …}``. What JSON has no words for, a callback or a generator of random
 numbers, is left out. Files of the command line have no settings: the model itself says most of them.
@@ -23,7 +24,21 @@ def write(estimator) -> str:
     """The settings of an estimator, as JSON."""
     arguments = {name: _plain(value) for name, value in estimator.get_params(deep=False).items() if _told(name, value)}
     settings = {"estimator": type(estimator).__name__, "arguments": arguments, "flat": getattr(estimator, "_one", None)}
+    classes = getattr(estimator, "classes_", None)
+    if classes is not None:
+        settings["classes"] = {"dtype": classes.dtype.str, "text": all(isinstance(c, str) for c in classes)}
     return json.dumps(settings, allow_nan=False)
+
+
+def classes_as(told, names: list[str], guessed: np.ndarray) -> np.ndarray:
+    """Classes of the type they were saved with; where nothing is told of it, as ``guessed`` from their names."""
+    if told is None:
+        return guessed
+    try:
+        dtype = np.dtype(told["dtype"])
+        return (np.asarray(names) if told["text"] or dtype.kind in "mM" else guessed).astype(dtype)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError("its settings are damaged") from None
 
 
 def read(text: Optional[str], own: Optional[Kernel]) -> dict[str, Any]:
@@ -37,7 +52,8 @@ def read(text: Optional[str], own: Optional[Kernel]) -> dict[str, Any]:
         arguments["kernel"] = parse(str(kernel.get("expression")), own)
     if isinstance(arguments.get("delays"), list):
         arguments["delays"] = tuple(arguments["delays"])
-    return {"estimator": settings.get("estimator"), "arguments": arguments, "flat": settings.get("flat")}
+    told = {name: settings.get(name) for name in ("estimator", "flat", "classes")}
+    return {"arguments": arguments, **told}
 
 
 def _told(name: str, value) -> bool:

@@ -156,3 +156,8 @@ def test_psi_statistics_have_their_limits():
         lg.psi_statistics("rbf", mean, np.zeros((5, 2)), np.zeros((3, 1)))
     with pytest.raises(ValueError, match="0 or more"):
         lg.psi_statistics("rbf", mean, np.full((5, 2), -1.0), z)
+
+
+def test_psi_statistics_that_overflow_are_refused():
+    with pytest.raises(ValueError, match="not finite"):
+        lg.psi_statistics("linear", np.array([[1e300, -1e300]]), 1.0, np.array([[1e10, 1e10]]))

@@ -102,3 +102,18 @@ def test_horizons_that_no_machine_holds_are_refused():
 def test_delays_are_whole_numbers(delays):
     with pytest.raises(ValueError, match="delays: expected whole numbers, 0 or more, such as"):
         lg.GPNarx(2, delays=delays).fit(np.ones((20, 1)), np.sin(np.arange(20)))
+
+
+@pytest.mark.parametrize(
+    "index, expected",
+    [
+        (pd.Index(1950 + np.arange(40) / 4), [1960.0, 1960.25]),
+        (pd.Index(np.arange(215, 255), dtype="uint8"), [255, 256]),
+        (pd.Index(np.arange(40, 0, -1), dtype="uint64"), [0, -1]),
+        (pd.to_timedelta(np.arange(40), unit="h"), list(pd.to_timedelta([40, 41], unit="h"))),
+        (pd.date_range("2024-01-01", periods=41).delete(20), list(pd.to_datetime(["2024-02-11", "2024-02-12"]))),
+    ],
+)
+def test_every_index_goes_on(index, expected):
+    series = pd.Series(np.sin(np.arange(40) / 2), index=index)
+    assert list(lg.GPNarx(4, max_iter=5).fit(series).forecast(2).index) == expected

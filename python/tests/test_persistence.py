@@ -257,3 +257,24 @@ def test_the_command_line_predicts_the_same_bits(options, model, wave, tmp_path)
     assert np.array_equal(np.array(said["mean"])[:, 0], mean)
     assert np.array_equal(np.sqrt(np.array(said["variance"])[:, 0]), std)
     assert np.array_equal(theirs.predict(inputs, **given), mean)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array(["1", "2"]),
+        np.array(["True", "False"]),
+        np.array(["a", "b"], dtype=object),
+        np.array([1, 2], dtype=np.int8),
+        np.array([1.0, 2.0]),
+        np.array([True, False]),
+    ],
+)
+def test_classes_keep_their_type_in_a_file(classes, tmp_path):
+    x = np.linspace(-1, 1, 12).reshape(-1, 1)
+    y = classes[(x[:, 0] > 0).astype(int)]
+    model = lg.GPClassifier(max_iter=5).fit(x, y)
+    model.save(tmp_path / "classes.lgp")
+    loaded = lg.load(tmp_path / "classes.lgp")
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert list(loaded.predict(x)) == list(model.predict(x)) and loaded.score(x, y) == model.score(x, y)

@@ -181,3 +181,9 @@ def test_names_of_targets_go_to_the_file(wave, tmp_path):
     x, y = wave
     model = lg.GPRegressor(max_iter=5).fit(pd.DataFrame({"time": x[:, 0]}), pd.Series(y, name="height"))
     assert model._model.names == (["time"], ["height"], [])
+
+
+def test_more_classes_than_can_be_averaged_over_are_refused():
+    x = np.arange(322.0).reshape(-1, 2)
+    with pytest.raises(ValueError, match="at most 160 classes in y, found 161"):
+        lg.GPClassifier().fit(x, np.arange(161))
