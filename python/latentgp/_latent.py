@@ -186,7 +186,7 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
         """
         rows = self._rows(X)
         filled, var = self._model.impute(rows)
-        out = like(X, filled, names_of(self, filled.shape[1]))
+        out = like(X, filled, list(getattr(X, "columns", ())))
         return (out, np.sqrt(var)) if return_std else out
 
     def score_samples(self, X):

@@ -185,3 +185,10 @@ def test_more_than_a_machine_holds_is_refused(table, wave):
         lg.GPLVM(1).fit(many)
     with pytest.raises(MemoryError, match="n_inducing=200"):
         lg.GPNarx(2).fit(many[:, 0])
+
+
+def test_filled_tables_have_the_columns_they_came_with(table):
+    frame = pd.DataFrame(table)
+    frame.iloc[0, 0] = np.nan
+    filled = lg.PPCA().fit(frame).impute(frame)
+    assert list(filled.columns) == list(frame.columns) and not frame.fillna(filled).isna().any().any()
