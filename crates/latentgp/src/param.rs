@@ -6,6 +6,7 @@
 
 use crate::error::{Error, Result, number};
 use crate::mat::Mat;
+use crate::vmath;
 use serde::{Deserialize, Serialize};
 
 /// How an unconstrained number becomes a parameter.
@@ -46,6 +47,19 @@ impl Transform {
             Transform::Interval { lo, hi } => {
                 (lo + (hi - lo) / (1.0 + (-u).exp())).clamp(lo.next_up(), hi.next_down())
             }
+        }
+    }
+
+    /// u ↦ θ of many.
+    fn forward_all(self, u: &[f64], theta: &mut [f64]) {
+        match self {
+            Transform::Identity => theta.copy_from_slice(u),
+            Transform::Exp => {
+                theta.copy_from_slice(u);
+                vmath::exp_in_place(theta);
+                theta.iter_mut().for_each(|t| *t = t.clamp(f64::MIN_POSITIVE, f64::MAX));
+            }
+            _ => theta.iter_mut().zip(u).for_each(|(theta, u)| *theta = self.forward(*u)),
         }
     }
 
@@ -249,10 +263,7 @@ pub fn unflatten(of: &mut (impl Parameterized + ?Sized), u: &[f64]) {
     for (_, p) in of.params_mut() {
         if !p.fixed {
             let (mine, others) = rest.split_at(p.len());
-            let transform = p.transform;
-            for (v, &u) in p.value.as_mut_slice().iter_mut().zip(mine) {
-                *v = transform.forward(u);
-            }
+            p.transform.forward_all(mine, p.value.as_mut_slice());
             rest = others;
         }
     }
@@ -264,8 +275,13 @@ pub fn chain(of: &(impl Parameterized + ?Sized), grad: &[f64], out: &mut [f64]) 
     let (mut from, mut to) = (0, 0);
     for (_, p) in of.params() {
         if !p.fixed {
-            for (k, &v) in p.as_slice().iter().enumerate() {
-                out[to + k] = grad[from + k] * p.transform.slope(v);
+            let (out, grad) = (&mut out[to..to + p.len()], &grad[from..from + p.len()]);
+            match p.transform {
+                Transform::Identity => out.copy_from_slice(grad),
+                transform => {
+                    let each = out.iter_mut().zip(grad).zip(p.as_slice());
+                    each.for_each(|((out, grad), &v)| *out = grad * transform.slope(v));
+                }
             }
             to += p.len();
         }
