@@ -5,10 +5,10 @@
 //! ```
 
 use super::pair::Pair;
-use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, exp_rows, groups, map_tile};
+use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, exp_rows, groups, map_rows};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::vmath::{Laned, exp_decay, exp_m1, fma, in_lanes};
+use crate::vmath::{Laned, exp_m1, fma, in_lanes};
 use std::ops::Range;
 
 /// Products of ψ1 below this count as 0.
@@ -123,8 +123,10 @@ impl Laned for Sum<'_> {
             for b in 0..shape.row_blocks() {
                 for c in 0..shape.reach(b) {
                     for (h, sum) in (0..shape.halves(c)).zip(&mut sums) {
-                        let mut values = group.exponents::<FMA>(b, c, h);
-                        map_tile(&mut values, exp_decay::<FMA>);
+                        let values = match shape.top(b, c, h) {
+                            0 => group.values::<FMA, 0>(b, c, h),
+                            _ => group.values::<FMA, HALF>(b, c, h),
+                        };
                         if let Some(place) = kept.as_mut().and_then(Iterator::next) {
                             *place = values;
                         }
@@ -208,8 +210,8 @@ impl Laned for Covariance<'_> {
             for b in 0..shape.row_blocks() {
                 for c in 0..shape.reach(b) {
                     for (h, sum) in (0..shape.halves(c)).zip(&mut sums) {
-                        let mut values = group.exponents::<FMA>(b, c, h);
-                        map_tile(&mut values, exp_m1::<FMA>);
+                        let mut values = group.exponents::<FMA, 0>(b, c, h);
+                        map_rows(&mut values, exp_m1::<FMA>);
                         let (left, right) = (&psi1[b], &psi1[c]);
                         for r in 0..BLOCK {
                             for w in 0..HALF {

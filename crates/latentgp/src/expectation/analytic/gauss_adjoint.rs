@@ -5,10 +5,10 @@
 
 use super::gauss::place;
 use super::pair::{Pair, Slopes};
-use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_tiles, exp_rows, groups, map_tile};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_tiles, exp_rows, groups};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::vmath::{Laned, exp_decay, fma, in_lanes};
+use crate::vmath::{Laned, fma, in_lanes};
 use std::ops::Range;
 
 /// Where the gradients of some points are added: their rows of μ̄ and S̄.
@@ -154,19 +154,26 @@ struct Pull<'t> {
     slopes: &'t mut Slopes,
 }
 
-/// Adds T(δ', 1) to the rows' sums and Tᵀ(δ, 1) to those of half `h` of a block of columns.
+/// Adds T(δ', 1) to the rows' sums and Tᵀ(δ, 1) to those of half `h` of a block of columns; T, the values weighed, begins
+/// with row `TOP`, and sums that are the first of their kind begin at 0.
 #[inline(always)]
-fn add_tile<const FMA: bool, const L: usize>(
-    t: &Tile<L>,
+fn add_tile<const FMA: bool, const TOP: usize, const L: usize>(
+    mut t: Tile<L>,
+    weights: &[[f64; HALF]; BLOCK],
     h: usize,
-    (delta, sums): (&[Rows<L>], &mut [Rows<L>]),
-    (other_delta, other_sums): (&[Rows<L>], &mut [Rows<L>]),
+    (delta, sums, first): (&[Rows<L>], &mut [Rows<L>], bool),
+    (other_delta, other_sums, other_first): (&[Rows<L>], &mut [Rows<L>], bool),
 ) {
+    for r in TOP..BLOCK {
+        for w in 0..HALF {
+            t[r][w] = t[r][w].map(|v| v * weights[r][w]);
+        }
+    }
     let columns = other_delta.iter().zip(other_sums);
     for ((delta, sum), (other_delta, other_sum)) in delta.iter().zip(sums).zip(columns) {
         let other: [[f64; L]; HALF] = std::array::from_fn(|w| other_delta[h * HALF + w]);
-        let mut new = *sum;
-        for r in 0..BLOCK {
+        let mut new = if first { [[0.0; L]; BLOCK] } else { *sum };
+        for r in TOP..BLOCK {
             for w in 0..HALF {
                 for l in 0..L {
                     new[r][l] = fma::<FMA>(t[r][w][l], other[w][l], new[r][l]);
@@ -174,9 +181,10 @@ fn add_tile<const FMA: bool, const L: usize>(
             }
         }
         *sum = new;
-        let mut new: [[f64; L]; HALF] = std::array::from_fn(|w| other_sum[h * HALF + w]);
+        let mut new: [[f64; L]; HALF] =
+            std::array::from_fn(|w| if other_first { [0.0; L] } else { other_sum[h * HALF + w] });
         for w in 0..HALF {
-            for r in 0..BLOCK {
+            for r in TOP..BLOCK {
                 for l in 0..L {
                     new[w][l] = fma::<FMA>(t[r][w][l], delta[r][l], new[w][l]);
                 }
@@ -205,8 +213,6 @@ impl Laned for Pull<'_> {
         let start = points.start;
         for points in groups(points, L) {
             let factor = place::<FMA, L>(&mut group, pair, q, points.clone());
-            left.fill([[0.0; L]; BLOCK]);
-            right.fill([[0.0; L]; BLOCK]);
             let mut weights = all.iter();
             for (b, sums) in left.chunks_exact_mut(features).enumerate() {
                 let delta = &group.delta[b * features..(b + 1) * features];
@@ -214,20 +220,22 @@ impl Laned for Pull<'_> {
                     let own = c * features..(c + 1) * features;
                     let (other_delta, other_sums) = (&group.delta[own.clone()], &mut right[own]);
                     for (h, weights) in (0..shape.halves(c)).zip(&mut weights) {
-                        let mut t = match kept.as_mut().and_then(Iterator::next) {
-                            Some(values) => *values,
-                            None => {
-                                let mut values = group.exponents::<FMA>(b, c, h);
-                                map_tile(&mut values, exp_decay::<FMA>);
-                                values
+                        let kept = kept.as_mut().and_then(Iterator::next);
+                        // The first tile of a row or a column of blocks begins its sums.
+                        let rows = (delta, &mut *sums, c + h == 0);
+                        let columns =
+                            (other_delta, &mut *other_sums, if shape.same { b == c } else { b == 0 });
+                        match shape.top(b, c, h) {
+                            0 => {
+                                let values = kept.copied().unwrap_or_else(|| group.values::<FMA, 0>(b, c, h));
+                                add_tile::<FMA, 0, L>(values, weights, h, rows, columns);
                             }
-                        };
-                        for r in 0..BLOCK {
-                            for w in 0..HALF {
-                                t[r][w] = t[r][w].map(|v| v * weights[r][w]);
+                            _ => {
+                                let values =
+                                    kept.copied().unwrap_or_else(|| group.values::<FMA, HALF>(b, c, h));
+                                add_tile::<FMA, HALF, L>(values, weights, h, rows, columns);
                             }
                         }
-                        add_tile::<FMA, L>(&t, h, (delta, sums), (other_delta, other_sums));
                     }
                 }
             }

@@ -56,6 +56,12 @@ impl Shape {
         (self.cols - c * BLOCK).div_ceil(HALF).min(2)
     }
 
+    /// The first row of such a tile that holds any: on the diagonal, the right half has the lower triangle of its own.
+    #[inline(always)]
+    pub fn top(self, b: usize, c: usize, h: usize) -> usize {
+        if self.same && b == c { h * HALF } else { 0 }
+    }
+
     /// The number of tiles; they go row of blocks by row of blocks.
     pub fn tiles(self) -> usize {
         (0..self.row_blocks()).flat_map(|b| 0..self.reach(b)).map(|c| self.halves(c)).sum()
@@ -192,12 +198,20 @@ impl<const L: usize> Group<L> {
         }
     }
 
-    /// The exponents of block `b` of rows with half `h` of block `c` of columns.
+    /// e to the exponents of block `b` of rows, from row `TOP`, with half `h` of block `c` of columns.
     #[inline(always)]
-    pub fn exponents<const FMA: bool>(&self, b: usize, c: usize, h: usize) -> Tile<L> {
+    pub fn values<const FMA: bool, const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<L> {
+        let mut values = self.exponents::<FMA, TOP>(b, c, h);
+        map_rows(&mut values[TOP..], exp_decay::<FMA>);
+        values
+    }
+
+    /// The exponents of block `b` of rows, from row `TOP`, with half `h` of block `c` of columns.
+    #[inline(always)]
+    pub fn exponents<const FMA: bool, const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<L> {
         let (dim, left, right) = (self.dim, &self.left[b], &self.right[c]);
         let mut out = [[[0.0; L]; HALF]; BLOCK];
-        for r in 0..BLOCK {
+        for r in TOP..BLOCK {
             for w in 0..HALF {
                 for l in 0..L {
                     out[r][w][l] = left[r][l] + right[h * HALF + w][l];
@@ -207,7 +221,7 @@ impl<const L: usize> Group<L> {
         let features = self.linked[b * dim..(b + 1) * dim].iter().zip(&self.delta[c * (dim + 1)..]);
         for (own, other) in features {
             let other: [[f64; L]; HALF] = std::array::from_fn(|w| other[h * HALF + w]);
-            for r in 0..BLOCK {
+            for r in TOP..BLOCK {
                 for w in 0..HALF {
                     for l in 0..L {
                         out[r][w][l] = fma::<FMA>(own[r][l], other[w][l], out[r][w][l]);
@@ -227,10 +241,10 @@ pub(super) fn exp_rows<const FMA: bool, const L: usize>(rows: &Rows<L>) -> Rows<
     out
 }
 
-/// Applies `f` to every number of a tile.
+/// Applies `f` to every number of some rows of a tile.
 #[inline(always)]
-pub(super) fn map_tile<const L: usize>(tile: &mut Tile<L>, f: impl Fn(f64) -> f64) {
-    tile.as_flattened_mut().as_flattened_mut().iter_mut().for_each(|v| *v = f(*v));
+pub(super) fn map_rows<const L: usize>(rows: &mut [[[f64; L]; HALF]], f: impl Fn(f64) -> f64) {
+    rows.as_flattened_mut().as_flattened_mut().iter_mut().for_each(|v| *v = f(*v));
 }
 
 /// Groups of at most `L` points, one after the other.
