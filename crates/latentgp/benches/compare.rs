@@ -25,7 +25,12 @@ const WHILE: Duration = Duration::from_secs(3);
 /// Seconds, value, and iterations where it is a fit.
 type Measured = (f64, f64, Option<usize>);
 
+/// On a thread of the pool, where fits run too.
 fn main() -> Result<()> {
+    rayon::scope(|_| compare())
+}
+
+fn compare() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     let [task, folder] = arguments.as_slice() else {
         println!("usage: compare TASK FOLDER; benches/compare/compare.py calls it");

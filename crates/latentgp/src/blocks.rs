@@ -2,19 +2,27 @@
 //!
 //! The blocks follow from the number of rows alone, and sums over them are taken in their order.
 
-use crate::linalg;
+use crate::linalg::tall::{self, Packed};
 use crate::mat::Mat;
+use crate::scratch;
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows go in this many parts at the most.
 const PARTS: usize = 32;
-/// A part has at least this many rows.
-const PART_ROWS: usize = 32;
+/// A part has at least this many rows, where there are as many.
+const PART_ROWS: usize = 48;
+/// A part has a multiple of so many rows, as registers hold.
+const ROWS_TOGETHER: usize = 4;
 
 /// The rows of each part but the last.
 pub(crate) fn part_rows(n: usize) -> usize {
-    n.div_ceil(PARTS).max(PART_ROWS)
+    n.div_ceil((n / PART_ROWS).clamp(1, PARTS)).next_multiple_of(ROWS_TOGETHER).max(ROWS_TOGETHER)
+}
+
+/// Does some work on a thread of the pool, so that the parallel steps in it hand nothing over: each would wake and wait.
+pub(crate) fn together<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    rayon::scope(|_| work())
 }
 
 /// Below so many operations, some ten microseconds, waking other threads costs more than they save.
@@ -53,34 +61,34 @@ pub(crate) fn each_part<T: Send, const K: usize>(
 
 /// aᵀ · b.
 pub(crate) fn mul_tn(a: &Mat, b: &Mat) -> Mat {
-    let (n, rows) = (a.rows(), part_rows(a.rows()));
-    if n <= 8 * PART_ROWS {
-        return linalg::mul_tn(a, b);
-    }
-    let part = |i: usize| linalg::mul_tn_rows(a, b, i * rows..(i * rows + rows).min(n));
-    let parts: Vec<Mat> = (0..n.div_ceil(rows)).into_par_iter().map(part).collect();
+    let cost = a.cols() * b.cols() / 4;
+    let parts = each_part(a.rows(), cost, [], |rows, []| tall::mul_tn(a, b, rows));
     let mut parts = parts.into_iter();
-    let mut sum = parts.next().unwrap_or_default();
+    let mut sum = parts.next().unwrap_or_else(|| Mat::zeros(a.cols(), b.cols()));
     parts.for_each(|part| sum.add_scaled(1.0, &part));
     sum
 }
 
 /// scale · a · bᵀ, where a has many rows.
 pub(crate) fn mul_nt(scale: f64, a: &Mat, b: &Mat) -> Mat {
-    let (n, rows) = (a.rows(), part_rows(a.rows()));
-    let mut out = Mat::zeros(n, b.rows());
-    if out.is_empty() {
-        return out;
+    let mut out = Mat::default();
+    scratch::shape(&mut out, a.rows(), b.rows());
+    if a.cols() == 0 {
+        out.fill(0.0);
+    } else if !out.is_empty() {
+        let (packed, d) = (Packed::new(b), a.cols());
+        let cost = b.rows() * d / 4;
+        each_part(a.rows(), cost, [&mut out], |rows, [out]| {
+            packed.mul(scale, &a.as_slice()[rows.start * d..rows.end * d], out);
+        });
     }
-    out.as_mut_slice().par_chunks_mut(rows * b.rows()).enumerate().for_each(|(i, out)| {
-        linalg::mul_nt_rows(scale, a, i * rows..(i * rows + rows).min(n), b, out);
-    });
     out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg;
 
     #[test]
     fn parts_make_the_whole() {

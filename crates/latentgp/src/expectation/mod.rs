@@ -48,6 +48,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{self, Kernel};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
+use crate::scratch;
 use std::fmt;
 
 /// Independent Gaussians, one a row: means and variances, both N×Q.
@@ -110,7 +111,10 @@ pub struct Psi {
 impl Psi {
     /// All zero, for N points and M inducing inputs.
     pub fn zeros(n: usize, m: usize) -> Self {
-        Psi { psi0: 0.0, psi1: Mat::zeros(n, m), psi2: Mat::zeros(m, m) }
+        let mut psi1 = Mat::default();
+        scratch::shape(&mut psi1, n, m);
+        psi1.fill(0.0);
+        Psi { psi0: 0.0, psi1, psi2: Mat::zeros(m, m) }
     }
 }
 

@@ -6,6 +6,7 @@
 mod blocked;
 mod cholesky;
 mod rows;
+pub(crate) mod tall;
 
 pub use cholesky::Cholesky;
 
@@ -14,7 +15,6 @@ use crate::mat::Mat;
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par, Side};
-use std::ops::Range;
 
 /// Clears the upper halves of the vector registers, which the backend may leave dirty: scalar code that
 /// follows would run many times slower.
@@ -29,11 +29,6 @@ fn clear_registers() {
 
 fn view(a: &Mat) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(a.as_slice(), a.rows(), a.cols())
-}
-
-/// Some rows.
-fn view_rows(a: &Mat, rows: Range<usize>) -> MatRef<'_, f64> {
-    view(a).subrows(rows.start, rows.len())
 }
 
 fn view_mut(a: &mut Mat) -> MatMut<'_, f64> {
@@ -80,22 +75,6 @@ pub fn mul_tn(a: &Mat, b: &Mat) -> Mat {
 /// a · bᵀ.
 pub fn mul_nt(a: &Mat, b: &Mat) -> Mat {
     product(a, Op::N, b, Op::T)
-}
-
-/// aᵀ · b of some rows of both.
-pub(crate) fn mul_tn_rows(a: &Mat, b: &Mat, rows: Range<usize>) -> Mat {
-    let mut out = Mat::zeros(a.cols(), b.cols());
-    let (a, b) = (view_rows(a, rows.clone()), view_rows(b, rows));
-    matmul(view_mut(&mut out), Accum::Replace, a.transpose(), b, 1.0, Par::Seq);
-    clear_registers();
-    out
-}
-
-/// out ← alpha · a · bᵀ of some rows of a; `out` has those rows, one after another.
-pub(crate) fn mul_nt_rows(alpha: f64, a: &Mat, rows: Range<usize>, b: &Mat, out: &mut [f64]) {
-    let out = MatMut::from_row_major_slice_mut(out, rows.len(), b.rows());
-    matmul(out, Accum::Replace, view_rows(a, rows), view(b).transpose(), alpha, Par::Seq);
-    clear_registers();
 }
 
 /// The lower triangle of out += alpha · aᵀa; the upper one is left alone, see [`mirror_lower`].

@@ -150,9 +150,10 @@ impl Model for BayesianGplvm {
         let Some(grad) = grad else {
             return Ok(self.bound().value(&latent)? - self.kl(None));
         };
-        grad.fill(0.0);
         let (theta, rest) = grad.split_at_mut(param::count(&self.kernel));
         let (noise, rest) = rest.split_at_mut(1);
+        theta.fill(0.0);
+        noise.fill(0.0);
         let (z_slot, rest) = rest.split_at_mut(m * q);
         let (mean_slot, var_slot) = rest.split_at_mut(n * q);
         let mut z = Mat::zeros(m, q);

@@ -19,6 +19,7 @@ use crate::linalg::Cholesky;
 use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::posterior::{Factors, InputMap, Posterior};
+use crate::scratch;
 use rayon::prelude::*;
 
 /// What is added to diagonals before they are factored.
@@ -160,7 +161,11 @@ impl SparseBound<'_> {
     }
 
     /// F at q(X); adds its gradients.
-    pub fn gradient(&self, q: &Gaussians, mut grad: BoundGrad<'_>) -> Result<f64> {
+    pub fn gradient(&self, q: &Gaussians, grad: BoundGrad<'_>) -> Result<f64> {
+        blocks::together(|| self.gradient_here(q, grad))
+    }
+
+    fn gradient_here(&self, q: &Gaussians, mut grad: BoundGrad<'_>) -> Result<f64> {
         let m = self.z.rows();
         let kzz = self.kzz()?;
         let mut back = None;
@@ -172,6 +177,7 @@ impl SparseBound<'_> {
             self.group_psi(q, &kzz)?
         };
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.filled);
+        scratch::give(&mut psi.psi1);
         let bars = self.collapse(&psi, &p, &kzz, |of, c| {
             let bar = c.bar(of);
             (c.value, c.alpha, bar)
@@ -219,12 +225,14 @@ impl SparseBound<'_> {
         let mut each = bar.each;
         if self.outputs.is_complete() {
             let (psi0, psi2) = each.remove(0);
-            let bar = Psi { psi0, psi1: psi1_bar, psi2 };
+            let mut bar = Psi { psi0, psi1: psi1_bar, psi2 };
             let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
-            return match back {
+            let done = match back {
                 Some(back) => back(&bar, to),
                 None => self.expectation.psi_adjoint(self.kernel, q, self.z, &bar, to),
             };
+            scratch::give(&mut bar.psi1);
+            return done;
         }
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
             let own = q.select_rows(&pattern.rows);

@@ -1,0 +1,244 @@
+//! Products with a matrix of many rows and few columns, as Ψ1ᵀY and Y αᵀ are.
+//!
+//! One factor goes through a panel of a few registers' width that stays in the nearest cache; of the other five numbers at
+//! a time meet a line of the panel. The ten sums of a tile stay in registers.
+
+use crate::mat::Mat;
+use crate::vmath::{Laned, fma, in_lanes};
+use std::ops::Range;
+
+/// Numbers that meet a line of a panel at once.
+const FIVE: usize = 5;
+/// The registers of a line at the most.
+const WIDEST: usize = 2;
+/// Lines of a panel at the most: 16 KB on a machine of four lanes.
+const LINES: usize = 256;
+/// Lines and columns of the panels that are packed at once: 128 KB.
+const FEW: usize = 64;
+const COLUMNS: usize = 256;
+
+/// Calls `add(r, sums)` with the sums of Σ_k a_k b_kᵀ, row by row, of fives a_k and the lines b_k of a panel.
+#[inline(always)]
+fn tile<const FMA: bool, const L: usize, const V: usize>(
+    fives: impl Iterator<Item = [f64; FIVE]>,
+    panel: &[f64],
+    mut add: impl FnMut(usize, &[f64]),
+) {
+    let lines: &[[[f64; L]; V]] = panel.as_chunks().0.as_chunks().0;
+    let mut sums = [[[0.0; L]; V]; FIVE];
+    for (five, line) in fives.zip(lines) {
+        for r in 0..FIVE {
+            for v in 0..V {
+                for l in 0..L {
+                    sums[r][v][l] = fma::<FMA>(five[r], line[v][l], sums[r][v][l]);
+                }
+            }
+        }
+    }
+    // Seen through memory, the sums of a line stay in registers: the compiler would take them apart.
+    std::hint::black_box(sums).iter().enumerate().for_each(|(r, sums)| add(r, sums.as_flattened()));
+}
+
+/// The same of a panel of so many registers.
+#[inline(always)]
+fn any_tile<const FMA: bool, const L: usize>(
+    registers: usize,
+    fives: impl Iterator<Item = [f64; FIVE]>,
+    panel: &[f64],
+    add: impl FnMut(usize, &[f64]),
+) {
+    match registers {
+        1 => tile::<FMA, L, 1>(fives, panel, add),
+        _ => tile::<FMA, L, WIDEST>(fives, panel, add),
+    }
+}
+
+/// Where each panel of `cols` columns begins, and its registers.
+fn panels(cols: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..cols).step_by(WIDEST * lanes).map(move |left| (left, (cols - left).div_ceil(lanes).min(WIDEST)))
+}
+
+/// Parts of a range, one after the other.
+fn parts(all: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..all).step_by(most).map(move |from| from..(from + most).min(all))
+}
+
+/// aᵀb of some rows of both.
+pub(crate) fn mul_tn(a: &Mat, b: &Mat, rows: Range<usize>) -> Mat {
+    let mut out = Mat::zeros(a.cols(), b.cols());
+    if !out.is_empty() {
+        let of = |m: &Mat| rows.start * m.cols()..rows.end * m.cols();
+        in_lanes(Tn { a: &a.as_slice()[of(a)], b: &b.as_slice()[of(b)], out: &mut out });
+    }
+    out
+}
+
+struct Tn<'a> {
+    a: &'a [f64],
+    b: &'a [f64],
+    out: &'a mut Mat,
+}
+
+impl Laned for Tn<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool, const L: usize>(self) {
+        let (m, d) = (self.out.rows(), self.out.cols());
+        let tiles = m.div_ceil(FIVE);
+        let mut fives = vec![[0.0; FIVE]; tiles * FEW];
+        let mut panels_of_b = vec![0.0; FEW * d.min(COLUMNS).next_multiple_of(L)];
+        for (a, b) in self.a.chunks(FEW * m).zip(self.b.chunks(FEW * d)) {
+            let lines = a.len() / m;
+            for (k, row) in a.chunks_exact(m).enumerate() {
+                for (t, own) in row.chunks(FIVE).enumerate() {
+                    fives[t * FEW + k][..own.len()].copy_from_slice(own);
+                }
+            }
+            for columns in parts(d, COLUMNS) {
+                for (k, row) in b.chunks_exact(d).enumerate() {
+                    pack_line::<L>(&row[columns.clone()], k, &mut panels_of_b);
+                }
+                for (left, registers) in panels(columns.len(), L) {
+                    let panel = &panels_of_b[left * FEW..][..registers * L * lines];
+                    let left = columns.start + left;
+                    let own = left..(left + registers * L).min(d);
+                    for t in 0..tiles {
+                        let fives = fives[t * FEW..][..lines].iter().copied();
+                        any_tile::<FMA, L>(registers, fives, panel, |r, sums| {
+                            if t * FIVE + r < m {
+                                let out = &mut self.out.row_mut(t * FIVE + r)[own.clone()];
+                                out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+                            }
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Writes a row to line `k` of panels that follow one another, [`FEW`] lines each.
+#[inline(always)]
+fn pack_line<const L: usize>(row: &[f64], k: usize, to: &mut [f64]) {
+    let width = WIDEST * L;
+    let whole = row.len() / width * width;
+    for (left, own) in (0..whole).step_by(width).zip(row.chunks_exact(width)) {
+        to[left * FEW + k * width..][..width].copy_from_slice(own);
+    }
+    let rest = &row[whole..];
+    if !rest.is_empty() {
+        let width = rest.len().next_multiple_of(L);
+        to[whole * FEW + k * width..][..rest.len()].copy_from_slice(rest);
+    }
+}
+
+/// bᵀ in panels, for products a bᵀ of many rows.
+pub(crate) struct Packed {
+    /// Rows and columns of b.
+    shape: (usize, usize),
+    lanes: usize,
+    /// Panel by panel, each of part of the columns of b by some of its rows.
+    numbers: Vec<f64>,
+}
+
+impl Packed {
+    pub fn new(b: &Mat) -> Self {
+        in_lanes(Pack(b))
+    }
+
+    /// out ← scale · a bᵀ, of rows of a that follow one another.
+    pub fn mul(&self, scale: f64, a: &[f64], out: &mut [f64]) {
+        in_lanes(Nt { scale, a, b: self, out });
+    }
+}
+
+struct Pack<'a>(&'a Mat);
+
+impl Laned for Pack<'_> {
+    type Out = Packed;
+    #[inline(always)]
+    fn run<const FMA: bool, const L: usize>(self) -> Packed {
+        let (m, d) = (self.0.rows(), self.0.cols());
+        let mut numbers = vec![0.0; m.div_ceil(L) * L * d];
+        let mut rest = numbers.as_mut_slice();
+        for lines in parts(d, LINES) {
+            for (top, registers) in panels(m, L) {
+                let width = registers * L;
+                let (panel, others) = std::mem::take(&mut rest).split_at_mut(width * lines.len());
+                for (r, i) in (top..(top + width).min(m)).enumerate() {
+                    let row = &self.0.row(i)[lines.clone()];
+                    row.iter().zip(panel.chunks_exact_mut(width)).for_each(|(v, line)| line[r] = *v);
+                }
+                rest = others;
+            }
+        }
+        Packed { shape: (m, d), lanes: L, numbers }
+    }
+}
+
+struct Nt<'a> {
+    scale: f64,
+    a: &'a [f64],
+    b: &'a Packed,
+    out: &'a mut [f64],
+}
+
+impl Laned for Nt<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool, const L: usize>(self) {
+        let (m, d) = self.b.shape;
+        debug_assert_eq!(self.b.lanes, L);
+        let mut rest = self.b.numbers.as_slice();
+        for lines in parts(d, LINES) {
+            for (left, registers) in panels(m, L) {
+                let (panel, others) = rest.split_at(registers * L * lines.len());
+                rest = others;
+                let columns = left..(left + registers * L).min(m);
+                for (a, out) in self.a.chunks(FIVE * d).zip(self.out.chunks_mut(FIVE * m)) {
+                    let rows: [&[f64]; FIVE] = std::array::from_fn(|r| {
+                        let from = (r * d).min(a.len() - d);
+                        &a[from..from + d][lines.clone()]
+                    });
+                    let fives = (0..lines.len()).map(|k| rows.map(|row| row[k]));
+                    any_tile::<FMA, L>(registers, fives, panel, |r, sums| {
+                        if let Some(out) = out.chunks_exact_mut(m).nth(r) {
+                            let out = &mut out[columns.clone()];
+                            match lines.start {
+                                0 => out.iter_mut().zip(sums).for_each(|(out, sum)| *out = self.scale * sum),
+                                _ => out.iter_mut().zip(sums).for_each(|(out, sum)| *out += self.scale * sum),
+                            }
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg;
+
+    #[test]
+    fn products_of_any_shape_are_those_of_the_backend() {
+        let some =
+            |rows: usize, cols: usize| Mat::from_fn(rows, cols, |i, j| ((7 * i + 3 * j) as f64 * 0.7).sin());
+        for (n, m, d) in [(1, 1, 1), (5, 3, 2), (9, 4, 12), (40, 20, 33), (300, 7, 270), (600, 25, 5)] {
+            let (a, b, c) = (some(n, m), some(n, d), some(m, d));
+            let close = |fast: &Mat, slow: &Mat| {
+                assert_eq!(fast.shape(), slow.shape());
+                let near = |(x, y): (&f64, &f64)| (x - y).abs() < 1e-12 * n.max(d) as f64;
+                assert!(fast.as_slice().iter().zip(slow.as_slice()).all(near), "{n} {m} {d}");
+            };
+            close(&mul_tn(&a, &b, 0..n), &linalg::mul_tn(&a, &b));
+            let mut out = Mat::filled(n, m, f64::NAN);
+            Packed::new(&c).mul(2.0, b.as_slice(), out.as_mut_slice());
+            let mut slow = linalg::mul_nt(&b, &c);
+            slow.scale(2.0);
+            close(&out, &slow);
+        }
+        assert_eq!(mul_tn(&some(3, 0), &some(3, 2), 0..3).shape(), Mat::zeros(0, 2).shape());
+    }
+}
