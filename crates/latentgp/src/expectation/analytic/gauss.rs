@@ -8,6 +8,7 @@ use super::pair::Pair;
 use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, exp_rows, groups, map_rows};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
+use crate::scratch::Scratch;
 use crate::vmath::{Laned, exp_m1, fma, in_lanes};
 use std::ops::Range;
 
@@ -115,7 +116,9 @@ impl Laned for Sum<'_> {
     fn run<const FMA: bool, const L: usize>(self) -> Vec<f64> {
         let shape = self.pair.shape();
         let mut group = Group::<L>::new(self.z, shape);
-        let mut sums = vec![[[[0.0; L]; HALF]; BLOCK]; shape.tiles()];
+        let mut sums = Scratch::take(shape.tiles() * BLOCK * HALF * L);
+        sums.fill(0.0);
+        let sums = as_tiles_mut::<L>(&mut sums);
         let mut kept = self.kept.map(|kept| as_tiles_mut::<L>(kept).iter_mut());
         for points in groups(self.points, L) {
             let factor = place::<FMA, L>(&mut group, self.pair, self.q, points);

@@ -5,9 +5,10 @@
 
 use super::gauss::place;
 use super::pair::{Pair, Slopes};
-use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_tiles, exp_rows, groups};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_rows_mut, as_tiles, exp_rows, groups};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
+use crate::scratch::Scratch;
 use crate::vmath::{Laned, fma, in_lanes};
 use std::ops::Range;
 
@@ -205,10 +206,13 @@ impl Laned for Pull<'_> {
         let (dim, features) = (group.dim, group.dim + 1);
         let mut all = vec![[[0.0; HALF]; BLOCK]; shape.tiles()];
         shape.each_pair(|i, j, tile, r, w| all[tile][r][w] = weights[i * shape.cols + j]);
-        let zeros = |blocks: usize| vec![[[0.0; L]; BLOCK]; blocks * features];
-        // Sums of the rows and of the columns; where the terms are the same, they are joined before they are gathered.
-        let (mut left, mut right) = (zeros(shape.row_blocks()), zeros(group.right.len()));
-        let (mut left_z, mut right_z) = (zeros(shape.row_blocks()), zeros(group.right.len()));
+        // Sums of the rows and of the columns, and their z̄; where the terms are the same, sums are joined before they are
+        // gathered.
+        let lengths = [shape.row_blocks(), group.right.len()].map(|blocks| blocks * features * BLOCK * L);
+        let mut room = [lengths, lengths].map(|lengths| lengths.map(Scratch::take));
+        room.as_flattened_mut().iter_mut().for_each(|room| room.fill(0.0));
+        let [[left, right], [left_z, right_z]] =
+            room.each_mut().map(|pair| pair.each_mut().map(|room| as_rows_mut::<L>(room)));
         let mut lanes = LaneSlopes::<L>::new(dim);
         let start = points.start;
         for points in groups(points, L) {
@@ -247,7 +251,7 @@ impl Laned for Pull<'_> {
             }
             (0..L).for_each(|l| lanes.total[l] += total[l]);
             if shape.same {
-                for (right, left) in right.iter_mut().zip(&left) {
+                for (right, left) in right.iter_mut().zip(&*left) {
                     for r in 0..BLOCK {
                         (0..L).for_each(|l| right[r][l] += left[r][l]);
                     }
@@ -262,20 +266,20 @@ impl Laned for Pull<'_> {
                 let cross: [f64; L] = std::array::from_fn(|l| scale[l] * var[l] * a * b);
                 let weigh = |p: f64| (std::array::from_fn(|l| scale[l] * p + cross[l]), cross);
                 let mut sides =
-                    ([[0.0; L]; 3], gather::<FMA, L>((k, dim), &right, &group.delta, &mut right_z, weigh(b)));
+                    ([[0.0; L]; 3], gather::<FMA, L>((k, dim), right, &group.delta, right_z, weigh(b)));
                 if shape.same {
                     sides.1 = sides.1.map(|lanes| lanes.map(|v| 0.5 * v));
                     sides.0 = sides.1;
                 } else {
-                    sides.0 = gather::<FMA, L>((k, dim), &left, &group.delta, &mut left_z, weigh(a));
+                    sides.0 = gather::<FMA, L>((k, dim), left, &group.delta, left_z, weigh(a));
                 }
                 let place = (k, points.start - start, dim);
                 lanes.take(place, pair, &var, (&factor, &total), sides, points.len(), &mut bars);
             }
         }
         lanes.add_to(slopes);
-        add_z(dim, &left_z, shape.rows, &mut slopes.t_z);
-        add_z(dim, &right_z, shape.cols, &mut slopes.u_z);
+        add_z(dim, left_z, shape.rows, &mut slopes.t_z);
+        add_z(dim, right_z, shape.cols, &mut slopes.u_z);
     }
 }
 

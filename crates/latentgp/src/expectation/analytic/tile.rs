@@ -30,6 +30,11 @@ pub(super) fn as_tiles_mut<const L: usize>(numbers: &mut [f64]) -> &mut [Tile<L>
     numbers.as_chunks_mut().0.as_chunks_mut().0.as_chunks_mut().0
 }
 
+/// Numbers as blocks, to write to.
+pub(super) fn as_rows_mut<const L: usize>(numbers: &mut [f64]) -> &mut [Rows<L>] {
+    numbers.as_chunks_mut().0.as_chunks_mut().0
+}
+
 /// Which pairs there are; places beyond the last row or column repeat it.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
