@@ -17,6 +17,10 @@ use latentgp::{Mat, Result};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+/// That of the program and of the Python package.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const NOISE: f64 = 0.05;
 const JITTER: f64 = 1e-6;
 const MAX_ITERATIONS: usize = 1000;

@@ -10,23 +10,24 @@ use std::ops::Range;
 
 /// Rows go in this many parts at the most.
 const PARTS: usize = 32;
-/// A part has at least this many rows, where there are as many.
-const PART_ROWS: usize = 48;
-/// A part has a multiple of so many rows, as registers hold.
+/// A part has so many rows at the most, as long as there are not more parts than that.
+const PART_ROWS: usize = 64;
+/// All parts but the last have a multiple of so many rows: what a register of most machines holds.
 const ROWS_TOGETHER: usize = 4;
 
 /// The rows of each part but the last.
 pub(crate) fn part_rows(n: usize) -> usize {
-    n.div_ceil((n / PART_ROWS).clamp(1, PARTS)).next_multiple_of(ROWS_TOGETHER).max(ROWS_TOGETHER)
-}
-
-/// Does some work on a thread of the pool, so that the parallel steps in it hand nothing over: each would wake and wait.
-pub(crate) fn together<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    rayon::scope(|_| work())
+    n.div_ceil(n.div_ceil(PART_ROWS).clamp(1, PARTS)).next_multiple_of(ROWS_TOGETHER).max(ROWS_TOGETHER)
 }
 
 /// Below so many operations, some ten microseconds, waking other threads costs more than they save.
 const WORTH: usize = 1 << 17;
+
+/// Does so many operations, roughly, on a thread of the pool, so that the parallel steps among them hand nothing over: each
+/// would wake and wait.
+pub(crate) fn together<T: Send>(cost: usize, work: impl FnOnce() -> T + Send) -> T {
+    if cost < WORTH { work() } else { rayon::scope(|_| work()) }
+}
 
 /// Calls `work` for every part of the rows of `out`, which are N of each matrix, with the part's own rows; returns what it
 /// returns, in order. `cost` is the number of operations a row, roughly.

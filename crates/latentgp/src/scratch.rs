@@ -26,6 +26,26 @@ pub(crate) fn shape(mat: &mut Mat, rows: usize, cols: usize) {
     mat.resize(rows, cols);
 }
 
+/// A buffer that has room for so many numbers and not twice as many.
+fn take(len: usize) -> Option<Vec<f64>> {
+    let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    let fits = free.iter().rposition(|b| (len..=2 * len).contains(&b.capacity()));
+    fits.map(|at| free.swap_remove(at))
+}
+
+/// A matrix of zeros, with room from here if there is any.
+pub(crate) fn zeros(rows: usize, cols: usize) -> Mat {
+    let len = rows * cols;
+    match take(len) {
+        Some(mut buffer) => {
+            buffer.clear();
+            buffer.resize(len, 0.0);
+            Mat::from_vec(rows, cols, buffer).expect("rows × cols numbers")
+        }
+        None => Mat::zeros(rows, cols),
+    }
+}
+
 /// Takes back the room of a matrix.
 pub(crate) fn give(mat: &mut Mat) {
     drop(Scratch(std::mem::take(mat).into_vec()));
@@ -34,12 +54,13 @@ pub(crate) fn give(mat: &mut Mat) {
 impl Scratch {
     /// `len` numbers, whatever they are.
     pub fn take(len: usize) -> Self {
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = free.iter().rposition(|b| (len..=4 * len).contains(&b.capacity()));
-        let mut buffer = fits.map(|at| free.swap_remove(at)).unwrap_or_default();
-        drop(free);
-        buffer.resize(len, 0.0);
-        Scratch(buffer)
+        Scratch(match take(len) {
+            Some(mut buffer) => {
+                buffer.resize(len, 0.0);
+                buffer
+            }
+            None => vec![0.0; len],
+        })
     }
 }
 
@@ -73,6 +94,12 @@ impl DerefMut for Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zeros_are_zeros_where_others_were() {
+        drop(Scratch(vec![1.0; 77_777]));
+        assert_eq!(zeros(7, 11_111), Mat::zeros(7, 11_111));
+    }
 
     #[test]
     fn buffers_have_the_length_asked_for_and_come_back() {

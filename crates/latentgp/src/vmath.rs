@@ -130,11 +130,11 @@ pub(crate) fn exp<const FMA: bool>(x: f64) -> f64 {
     if x < LEAST { 0.0 } else { value }
 }
 
-/// exp x for x ≤ 0, a third faster; e⁻⁷⁰⁸, which is nothing beside any other number, below −708.
+/// exp x for x ≤ 0, faster; e⁻⁷⁰⁸, which is nothing beside any other number, below −708.
 #[inline(always)]
 pub(crate) fn exp_decay<const FMA: bool>(x: f64) -> f64 {
     let (k, r, g) = split_exp::<FMA>(if LEAST > x { LEAST } else { x });
-    f64::from_bits(fma::<FMA>(g, r, 1.0).to_bits().wrapping_add(k << 52))
+    fma::<FMA>(g, r, 1.0) * f64::from_bits(k.wrapping_add(1023) << 52)
 }
 
 /// exp x − 1, with all its digits where x is small.
@@ -334,7 +334,14 @@ mod tests {
         );
         let mut nan = [f64::NAN];
         exp_in_place(&mut nan);
-        assert!(nan[0].is_nan() && exp_decay::<false>(f64::NAN).is_nan());
+        assert!(nan[0].is_nan());
+        // Any NaN: R's missing value has bits of its own.
+        for bits in [f64::NAN.to_bits(), 0x7FF0_0000_0000_07A2, 0x7FF8_0000_0000_0001, u64::MAX] {
+            let nan = f64::from_bits(bits);
+            assert!(
+                [exp_decay::<false>(nan), exp::<true>(nan), exp_m1::<true>(nan)].iter().all(|v| v.is_nan())
+            );
+        }
         assert_eq!((exp_decay::<true>(0.0), exp_decay::<false>(-0.0)), (1.0, 1.0));
         assert!(exp_decay::<true>(f64::NEG_INFINITY) < 1e-307);
     }

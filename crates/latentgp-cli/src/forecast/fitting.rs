@@ -47,15 +47,16 @@ pub fn units(job: &Job, series: &Series, quiet: bool) -> Outcome<Units> {
 /// Fits the model to the rows it may know.
 pub fn fit(job: &Job, series: &Series, quiet: bool) -> Outcome<Chosen> {
     let units = units(job, series, quiet)?;
-    let progress = Progress::new(quiet, job.fitting.runs, job.fitting.max_iterations);
-    let watch = |p: &latentgp::model::Progress| {
-        progress.see(p.restart, p.iteration, p.bound);
-        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
     let known = series.values.slice_rows(0, job.known());
     let inputs = series.exogenous.as_ref().map(|u| u.slice_rows(0, job.known()));
     let kernel = kernel::parse(&job.kernel, job.lags.width())?;
     let mut start = Narx::new(&units.apply(&known), inputs.as_ref(), job.lags.clone(), kernel, &job.options)?;
+    let runs = if job.papers { start.papers_starts() } else { job.fitting.runs };
+    let progress = Progress::new(quiet, runs, job.fitting.max_iterations);
+    let watch = |p: &latentgp::model::Progress| {
+        progress.see(p.restart, p.iteration, p.bound);
+        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
     if job.wide {
         start.wide_start();
     }

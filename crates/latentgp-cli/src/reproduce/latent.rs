@@ -62,6 +62,8 @@ pub struct Case {
     pub twins: usize,
     /// Seeds of the kernel, of which that with the best bound after [`TRIAL`] iterations goes on.
     pub starts: usize,
+    /// Runs of what is drawn, unless others are asked for.
+    pub runs: usize,
     /// The papers' accuracy in per cent.
     pub theirs: Option<Estimate>,
 }
@@ -122,7 +124,7 @@ impl Data {
         let watch = context.watch(&label);
         let runs: Vec<Box<dyn Expectation>> = match &case.by {
             Method::Fixed(rule) => vec![rule.clone(); case.twins],
-            Method::MonteCarlo(samples) => (0..context.runs as u64)
+            Method::MonteCarlo(samples) => (0..context.runs_of(case.runs) as u64)
                 .map(|run| Box::new(fresh(*samples, context.seed * STRIDE + run)) as Box<dyn Expectation>)
                 .collect(),
         };
@@ -318,6 +320,7 @@ mod tests {
             how: how.clone(),
             twins: 1,
             starts: 1,
+            runs: usize::MAX,
             theirs: Some(Estimate::of(50.0)),
         };
         let found = data.fit(&case(fixed(Unscented)), &context).unwrap();

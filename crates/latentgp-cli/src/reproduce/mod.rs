@@ -54,7 +54,7 @@ pub struct Args {
     /// Fewer runs, and nothing that takes long
     #[arg(long)]
     quick: bool,
-    /// Runs of each Monte Carlo row, and splits of sinc [default: 10; with --quick 2]
+    /// Runs of each Monte Carlo row, and splits of sinc [default: 10, fewer where many draws take long; with --quick 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: Option<u16>,
     /// Steps of Adam in the Monte Carlo rows of oil-flow and usps [default: each row's own; the released code has 5000]
@@ -126,6 +126,7 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     let mut context = Context::new(args.data.clone(), args.quick, runs, common.seed(), common.quiet);
     context.long = args.long;
     context.steps = args.steps.map(|n| n as usize);
+    context.runs_asked = args.runs.is_some();
     let chosen: Vec<What> = match args.what {
         What::All => What::value_variants().iter().copied().filter(|w| *w != What::All).collect(),
         one => vec![one],
@@ -138,7 +139,7 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     std::fs::create_dir_all(&args.out)
         .map_err(|e| Failure::work(format!("--out {}: {e}", args.out.display())))?;
     interrupt::listen()?;
-    let mut run = Run { parts: Vec::new(), skipped: Vec::new(), made_by: made_by(args, runs, common) };
+    let mut run = Run { parts: Vec::new(), skipped: Vec::new(), made_by: made_by(args, common) };
     let mut ended = Ok(());
     for what in chosen {
         if let Some(obstacle) = what.obstacle(&context) {
@@ -215,13 +216,14 @@ fn json(args: &Args, run: &Run) -> serde_json::Value {
     })
 }
 
-fn made_by(args: &Args, runs: usize, common: &Common) -> String {
+fn made_by(args: &Args, common: &Common) -> String {
+    let runs = args.runs.map_or(String::new(), |n| format!(" --runs {n}"));
     let quick = if args.quick { " --quick" } else { "" };
     let data = if args.data.is_some() { " --data DIR" } else { "" };
     let long = if args.long { " --long" } else { "" };
     let steps = args.steps.map_or(String::new(), |n| format!(" --steps {n}"));
     format!(
-        "Made by `latentgp reproduce {}{data}{quick}{long}{steps} --runs {runs} --seed {}`, version {}, on {} threads.",
+        "Made by `latentgp reproduce {}{data}{quick}{long}{steps}{runs} --seed {}`, version {}, on {} threads.",
         args.what.name(),
         common.seed(),
         env!("CARGO_PKG_VERSION"),

@@ -141,6 +141,7 @@ fn cases(how: &PapersTraining) -> Vec<(Case, Option<&'static str>)> {
         how: PapersTraining { latent_dim: 5, ..how.clone() },
         twins: 1,
         starts: 1,
+        runs: usize::MAX,
         theirs,
     };
     let network = |method: &str, by, theirs| Case {
@@ -151,6 +152,7 @@ fn cases(how: &PapersTraining) -> Vec<(Case, Option<&'static str>)> {
         how: PapersTraining { latent_dim: 2, ..how.clone() },
         twins: 1,
         starts: STARTS,
+        runs: usize::MAX,
         theirs,
     };
     let known = |mean, std| Some(Estimate::with(mean, std));

@@ -22,6 +22,10 @@ mod timing;
 
 use timing::Bench;
 
+/// That of the program and of the Python package.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let mut bench = Bench::from_args();
     kernels::run(&mut bench);

@@ -111,10 +111,7 @@ pub struct Psi {
 impl Psi {
     /// All zero, for N points and M inducing inputs.
     pub fn zeros(n: usize, m: usize) -> Self {
-        let mut psi1 = Mat::default();
-        scratch::shape(&mut psi1, n, m);
-        psi1.fill(0.0);
-        Psi { psi0: 0.0, psi1, psi2: Mat::zeros(m, m) }
+        Psi { psi0: 0.0, psi1: scratch::zeros(n, m), psi2: Mat::zeros(m, m) }
     }
 }
 

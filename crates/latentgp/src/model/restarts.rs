@@ -6,6 +6,7 @@
 
 use super::training::OnProgress;
 use super::{Model, Progress, fit};
+use crate::blocks;
 use crate::error::Result;
 use crate::optim::{Adam, Lbfgs, Optimizer, Report, Step, StopReason};
 use crate::param::{Parameterized, Transform};
@@ -163,7 +164,8 @@ pub(crate) fn best_of<M: Send>(
     runs: usize,
     run: impl Fn(usize) -> Result<Fitted<M>> + Send + Sync,
 ) -> Result<Fitted<M>> {
-    let all: Vec<Result<Fitted<M>>> = (0..runs.max(1)).into_par_iter().map(run).collect();
+    let all: Vec<Result<Fitted<M>>> =
+        blocks::together(usize::MAX, || (0..runs.max(1)).into_par_iter().map(run).collect());
     let evidences = all.iter().map(|r| r.as_ref().ok().map(|f| f.evidence)).collect();
     let reached = |f: &Fitted<M>| f.trace.last().copied().unwrap_or(f.evidence);
     let mut best: Option<Fitted<M>> = None;

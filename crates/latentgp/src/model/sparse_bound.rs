@@ -162,7 +162,8 @@ impl SparseBound<'_> {
 
     /// F at q(X); adds its gradients.
     pub fn gradient(&self, q: &Gaussians, grad: BoundGrad<'_>) -> Result<f64> {
-        blocks::together(|| self.gradient_here(q, grad))
+        let m = self.z.rows();
+        blocks::together(q.n().saturating_mul(m * m), || self.gradient_here(q, grad))
     }
 
     fn gradient_here(&self, q: &Gaussians, mut grad: BoundGrad<'_>) -> Result<f64> {

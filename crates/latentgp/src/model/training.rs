@@ -10,6 +10,7 @@
 use super::noise::noise_param;
 use super::run::{hold, release};
 use super::{BayesianGplvm, Certificate, Jitter, Model, Outputs, Run, Stage, pca};
+use crate::blocks;
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation, Gaussians};
@@ -148,11 +149,9 @@ impl Training {
         let stored: Vec<Option<Run>> = (0..self.restarts.max(1))
             .map(|restart| runs.iter().position(|r| r.restart == restart).map(|at| runs.swap_remove(at)))
             .collect();
-        let done: Vec<Result<(Fit, Run)>> = stored
-            .into_par_iter()
-            .enumerate()
-            .map(|(restart, run)| self.run(y, kernel, restart, run, watch))
-            .collect();
+        let one = |(restart, run)| self.run(y, kernel, restart, run, watch);
+        let done: Vec<Result<(Fit, Run)>> =
+            blocks::together(usize::MAX, || stored.into_par_iter().enumerate().map(one).collect());
         let bounds = done.iter().map(|r| r.as_ref().ok().map(|(f, _)| f.bound)).collect();
         let mut best: Option<Fit> = None;
         let mut failure = None;

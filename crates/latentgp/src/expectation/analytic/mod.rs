@@ -185,8 +185,8 @@ mod tests {
     fn place() -> (Gaussians, Mat) {
         let at = |i: usize, j: usize| ((3 * i + 5 * j) as f64 * 0.37).sin();
         let q = Gaussians {
-            mean: Mat::from_fn(71, 3, at),
-            var: Mat::from_fn(71, 3, |i, j| 0.1 + at(j, i).powi(2)),
+            mean: Mat::from_fn(151, 3, at),
+            var: Mat::from_fn(151, 3, |i, j| 0.1 + at(j, i).powi(2)),
         };
         (q, Mat::from_fn(6, 3, |i, j| at(i + 11, j + 2)))
     }

@@ -25,8 +25,7 @@ const NOISE: f64 = 0.01;
 const FLOOR: f64 = 1e-6;
 /// The steps that L-BFGS remembers in the papers' protocol.
 const MEMORY: usize = 10;
-/// Starts of a fit by the papers' protocol, and what they differ by.
-const STARTS: usize = 4;
+/// What the starts of a fit by the papers' protocol differ by.
 const ROUNDING: f64 = 1e-13;
 
 /// A leaf of a kernel, for each of its parameters: the kernel's name, its columns, the parameter's name.
@@ -112,13 +111,18 @@ impl Narx {
         }
     }
 
+    /// From how many starts [`papers_fit`](Self::papers_fit) goes: one where the noise, in which they differ, is fixed.
+    pub fn papers_starts(&self) -> usize {
+        if self.noise().fixed { 1 } else { 4 }
+    }
+
     /// Fits by the papers' protocol: [`papers_start`](Self::papers_start), then L-BFGS that remembers ten steps.
     ///
     /// On the airline series with periodic + rbf + linear the length of the memory decides on the local
     /// optimum: with ten it is that of the papers, with thirty one of less evidence, without noise. So does rounding, in
     /// about one fit of six: the best is kept of a few starts whose noise differs in the thirteenth digit.
     pub fn papers_fit(&self, watch: &OnProgress<'_>) -> Result<Fitted<Narx>> {
-        best_of(STARTS, |run| {
+        best_of(self.papers_starts(), |run| {
             let mut model = self.clone();
             model.papers_start();
             if !model.noise().fixed {
