@@ -24,6 +24,7 @@ figure { margin: 1rem 0; } figure svg { width: 100%; height: auto; } figcaption 
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 0.25rem 0.6rem 0.25rem 0; border-bottom: 1px solid #eee; vertical-align: top; }
 td.n, th.n { text-align: right; } td.bar { color: #0072b2; white-space: nowrap; }
+.results { overflow-x: auto; font-size: 0.85rem; } .results td:not(:last-child) { white-space: nowrap; }
 code, pre { font: 0.85rem ui-monospace, monospace; background: #f6f6f6; } pre { padding: 0.8rem; overflow-x: auto; }
 .warning { border-left: 4px solid #d55e00; padding: 0.4rem 0.8rem; background: #fdf3ec; }
 ";

@@ -7,6 +7,7 @@ use super::psi::fresh;
 use super::table::{Estimate, Measure, Row};
 use crate::failure::Outcome;
 use crate::figure::{self, Coordinate, LatentMap};
+use crate::summary;
 use latentgp::expectation::Expectation;
 use latentgp::kernel::Kernel;
 use latentgp::metrics::knn_accuracy;
@@ -160,7 +161,7 @@ impl Data {
         for fit in &fits {
             scores.push(self.score(&shown(&fit.model))?);
         }
-        let mut note = note(&fits);
+        let mut note = note(&fits, drawn);
         if case.twins > 1 && !drawn {
             let best = highest(&fits.iter().map(|f| f.evidence).collect::<Vec<_>>());
             let means: Vec<f64> = scores.iter().map(|s| Estimate::over(s).mean).collect();
@@ -250,10 +251,10 @@ fn shown(model: &BayesianGplvm) -> Mat {
     model.mean.value.select_cols(&two_dimensions(model))
 }
 
-/// How many iterations, and why no more.
-fn note(fits: &[Fitted<BayesianGplvm>]) -> String {
+/// How many iterations, of how many runs where nodes are drawn, and why no more.
+fn note(fits: &[Fitted<BayesianGplvm>], drawn: bool) -> String {
     let iterations = fits.iter().map(|f| f.iterations).sum::<usize>() / fits.len().max(1);
-    let runs = if fits.len() > 1 { format!("{} runs of ", fits.len()) } else { String::new() };
+    let runs = if drawn { format!("{} of ", summary::count(fits.len(), "run")) } else { String::new() };
     let end = match fits[0].stop_reason {
         StopReason::Gradient | StopReason::Value => "",
         StopReason::LineSearch => ", line search ended",
@@ -334,6 +335,8 @@ mod tests {
         assert_eq!(starts.row.note, "5 iterations, limit; the best of 2 starts");
         let drawn = data.fit(&case(Method::MonteCarlo(3)), &context).unwrap();
         assert_eq!(drawn.row.note, "3 runs of 4 iterations, limit");
+        let one = data.fit(&Case { runs: 1, ..case(Method::MonteCarlo(3)) }, &context).unwrap();
+        assert_eq!(one.row.note, "1 run of 4 iterations, limit");
         let (pca, x) = data.pca(&how, None).unwrap();
         assert!((0.0..=100.0).contains(&pca.ours[0].mean) && pca.ours[0].std.is_some() && x.cols() == 2);
         assert!(skipped(&case(Method::MonteCarlo(3)), "why").ours.is_empty());

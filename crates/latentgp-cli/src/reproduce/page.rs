@@ -78,5 +78,9 @@ fn table(grid: &Grid) -> String {
         format!("<tr>{}</tr>\n", cells.iter().map(|c| cell(tag, c)).collect::<String>())
     };
     let body: String = grid.rows.iter().map(|r| line("td", r)).collect();
-    format!("<h3>{}</h3>\n<table>{}{body}</table>\n", escape(&grid.title), line("th", &grid.heads))
+    format!(
+        "<h3>{}</h3>\n<div class=\"results\"><table>{}{body}</table></div>\n",
+        escape(&grid.title),
+        line("th", &grid.heads)
+    )
 }
