@@ -167,7 +167,8 @@ impl Data {
             let means: Vec<f64> = scores.iter().map(|s| Estimate::over(s).mean).collect();
             let (lo, hi) = means.iter().fold((100f64, 0f64), |(lo, hi), m| (lo.min(*m), hi.max(*m)));
             (fits, scores) = (vec![fits.swap_remove(best)], vec![scores.swap_remove(best)]);
-            note = format!("the best bound of {} fits, {lo:.0} to {hi:.0} %", case.twins);
+            let scores = if lo == hi { format!("all {lo:.0} %") } else { format!("{lo:.0} to {hi:.0} %") };
+            note = format!("the best bound of {} fits, {scores}", case.twins);
         }
         if case.starts > 1 && !drawn {
             note = format!("{note}; the best of {} starts", case.starts);
@@ -219,8 +220,9 @@ impl Data {
     fn map(&self, row: &Row, slug: &str, [x, y]: [Coordinate; 2]) -> Outcome<Picture> {
         let labels = self.labels.iter().map(|l| self.names[*l].clone()).collect();
         let title = format!("{}: {:.1} %", row.label(), row.ours[0].mean);
+        let ellipses = if x.variance.is_empty() { "" } else { " Ellipses are one standard deviation." };
+        let caption = format!("As Figure 2: {}.{ellipses}", row.label());
         let map = LatentMap { title, x, y: Some(y), labels, inducing: Vec::new(), background: None };
-        let caption = format!("As Figure 2: {}. Ellipses are one standard deviation.", row.label());
         Ok(Picture { slug: slug.into(), caption, figure: figure::latent_map(&map)? })
     }
 }
@@ -288,6 +290,7 @@ mod tests {
             how: PapersTraining { adam_iterations: 5, ..how.clone() },
             twins,
             starts,
+            runs: usize::MAX,
             theirs: None,
         };
         for case in

@@ -180,13 +180,13 @@ fn notes(real: bool, quick: bool) -> Vec<String> {
         all.push(
             "Lines that reach the limit of iterations end elsewhere where starts differ in the thirteenth digit. The \
              line of unscented Matérn 3/2 is the best bound of five such starts; with rbf such fits end at bounds near \
-             155 with 98 %, as those of an independent program by the same protocol do, or near 234 with 100 %."
+             155 with 98 %, as those of an independent program by the same protocol do, or near 233 with 100 %."
                 .into(),
         );
         all.push(
             "Monte Carlo is still far from its optimum when it stops, as the bounds show, and its accuracy depends on \
-             the number of steps as much as on that of nodes: with 2500 steps in the place of 5000 that of 200 nodes is \
-             at most 75 %."
+             the number of steps as much as on that of nodes: with 2500 steps in the place of 5000 one run of 200 \
+             nodes has at most 75 %."
                 .into(),
         );
     }

@@ -16,8 +16,8 @@ pub struct Run {
 }
 
 const TITLE: &str = "The papers, reproduced";
-const LEAD: &str = "Every table and figure of the sources with our numbers beside theirs. Seconds are of this run; all \
-     other numbers are the same for the same seed on any number of threads.";
+const LEAD: &str = "Every table and figure of the sources with our numbers beside theirs. Seconds, and the times of \
+    psi-cost, are of this run; all other numbers are the same for the same seed on any number of threads.";
 
 impl Run {
     /// One HTML page that needs nothing else.

@@ -70,15 +70,15 @@ pub fn run(context: &Context) -> Outcome<Part> {
         about: vec![format!(
             "N = 40 points, M = 20 inducing inputs, Matérn 3/2, one thread; each time is the shortest of {TRIES}, \
              or of as many as take {PATIENCE} s, drawing of the nodes included. The same plain loop over nodes serves every \
-             rule, so that their number is compared and nothing else. Ratios are times: they vary a little from run to \
-             run."
+             rule, so that their number is compared and nothing else. Times, and their ratios, vary a little from run \
+             to run."
         )],
         curves: vec![curves, absolute],
         pictures: vec![Picture {
             slug: "ratio".into(),
             caption:
                 "As Figure 1: the cost of quadrature grows exponentially with the dimension, that of the \
-                      unscented rule as its square: 2D nodes of D coordinates each."
+                      unscented rule at most as its square: 2D nodes of D coordinates each."
                     .into(),
             figure,
         }],

@@ -136,11 +136,11 @@ fn notes(context: &Context) -> Vec<String> {
     let mut notes = vec![
         "The supplement prints neither w nor its samples: ours are drawn, with w = 1.25·(1, −1, 1, −1, 1), which \
          gives the variance of y that its figures imply. Its numbers, means over samples that nobody else has, can be \
-         compared in kind only: SPGP-DR is far too sure of itself or learns nothing, VDMGP finds the direction."
+         compared in kind only: SPGP-DR is far too sure of itself or learns little, VDMGP finds the direction."
             .to_string(),
         "The supplement does not say where SPGP-DR starts. Ours starts at principal directions whose projections have \
-         unit variance, so that points are the farther apart the more directions there are; the lines below have the \
-         variance 1/K, the library's own start. The exact process finds more than the supplement reports of one, from \
+         unit variance, so that points are the farther apart the more directions there are; the lines `shorter \
+         start` have the variance 1/K, the library's own. The exact process finds more than the supplement reports of one, from \
          either start."
             .to_string(),
     ];

@@ -107,7 +107,7 @@ fn recovered(x: &Mat, truth: &Mat) -> f64 {
 
 fn picture(title: &str, slug: &str, x: &Mat) -> Outcome<Picture> {
     let n = x.rows();
-    let third = |i: usize| ["first third", "second third", "third third"][(3 * i / n).min(2)].to_string();
+    let third = |i: usize| ["first third", "second third", "last third"][(3 * i / n).min(2)].to_string();
     let coordinate =
         |k: usize| Coordinate { mean: x.col(k), variance: Vec::new(), title: ["x₁", "x₂"][k].into() };
     let map = LatentMap {
@@ -119,7 +119,10 @@ fn picture(title: &str, slug: &str, x: &Mat) -> Outcome<Picture> {
     };
     Ok(Picture {
         slug: slug.into(),
-        caption: format!("The spiral: {title}, after the best linear map."),
+        caption: format!(
+            "The spiral: {title}{}.",
+            if slug == "truth" { "" } else { ", after the best linear map" }
+        ),
         figure: figure::latent_map(&map)?,
     })
 }
