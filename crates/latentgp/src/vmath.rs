@@ -4,6 +4,8 @@
 //! holds, is compiled once for each instruction set; [`vectorize`] and [`in_lanes`] take the widest that the
 //! machine has. Exponentials, and sine and cosine of πu, are within 2 ulp on every path.
 
+use std::ops::Range;
+
 /// A loop that is compiled for several instruction sets. `run` must be `#[inline(always)]`.
 pub(crate) trait Vectorized {
     type Out;
@@ -57,6 +59,12 @@ pub(crate) fn in_lanes<V: Laned>(v: V) -> V::Out {
         }
     }
     if cfg!(target_arch = "aarch64") { v.run::<true, 4>() } else { v.run::<false, 4>() }
+}
+
+/// Groups of at most so many numbers, one after the other.
+pub(crate) fn groups(all: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = all.end;
+    all.step_by(most).map(move |from| from..(from + most).min(end))
 }
 
 /// a·b + c, fused where that is one instruction.

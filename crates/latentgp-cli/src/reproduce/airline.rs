@@ -163,9 +163,9 @@ pub fn run(context: &Context) -> Outcome<Part> {
         name: "airline",
         title: "Airline passengers: Table 3 and Figure 3".into(),
         about: vec![
-            "Twelve lags, months 13 to 60 as training targets, exact regression from the papers' start, the \
-             best of four that differ by rounding; then free simulation of 132 months from the first window, of which the last 84 are scored in thousands of \
-             passengers. Monte Carlo draws new nodes at every step; its lines are means ± sd over the runs. The \
+            "Twelve lags, months 13 to 60 as training targets, exact regression from the papers' start, the best \
+             of four that differ by rounding; then free simulation of 132 months from the first window, of which the \
+             last 84 are scored in thousands of passengers. Monte Carlo draws new nodes at every step; its lines are means ± sd over the runs. The \
              bound is the log evidence of the scaled training data."
                 .into(),
         ],

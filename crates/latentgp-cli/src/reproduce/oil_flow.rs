@@ -165,10 +165,9 @@ fn about(real: bool) -> Vec<String> {
     vec![
         data.into(),
         "Five latent dimensions, 20 inducing inputs, the papers' start and transforms (`PapersTraining`); L-BFGS of \
-         memory 10 with at most 5000 iterations. Monte Carlo draws new nodes at every step, 5000 \
-         steps of Adam with rate 0.01; the papers have ten runs of each line, ours as many as it says, so that the \
-         table is done within two minutes (`--runs 10` gives all of them ten). \
-         1-NN accuracy on the two dimensions with the smallest lengthscales, mean ± sd over five folds, those of all \
+         memory 10 with at most 5000 iterations. Monte Carlo draws new nodes at every step, 5000 steps \
+         of Adam with rate 0.01; the papers have ten runs of each line, ours as many as it says, so that the table is \
+         done within two minutes (`--runs 10` gives all of them ten). 1-NN accuracy on the two dimensions with the smallest lengthscales, mean ± sd over five folds, those of all \
          runs for Monte Carlo."
             .into(),
     ]
@@ -185,8 +184,7 @@ fn notes(real: bool, quick: bool) -> Vec<String> {
         );
         all.push(
             "Monte Carlo is still far from its optimum when it stops, as the bounds show, and its accuracy depends on \
-             the number of steps as much as on that of nodes: with 2500 steps in the place of 5000 one run of 200 \
-             nodes has at most 75 %."
+             the number of steps as much as on that of nodes."
                 .into(),
         );
     }

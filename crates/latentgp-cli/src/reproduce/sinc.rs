@@ -140,8 +140,8 @@ fn notes(context: &Context) -> Vec<String> {
             .to_string(),
         "The supplement does not say where SPGP-DR starts. Ours starts at principal directions whose projections have \
          unit variance, so that points are the farther apart the more directions there are; the lines `shorter \
-         start` have the variance 1/K, the library's own. The exact process finds more than the supplement reports of one, from \
-         either start."
+         start` have the variance 1/K, the library's own. The exact process finds more than the supplement reports of \
+         one, from either start."
             .to_string(),
     ];
     if context.quick {

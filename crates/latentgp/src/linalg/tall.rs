@@ -4,7 +4,7 @@
 //! a time meet a line of the panel. The ten sums of a tile stay in registers.
 
 use crate::mat::Mat;
-use crate::vmath::{Laned, fma, in_lanes};
+use crate::vmath::{Laned, fma, groups, in_lanes};
 use std::ops::Range;
 
 /// Numbers that meet a line of a panel at once.
@@ -58,11 +58,6 @@ fn panels(cols: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..cols).step_by(WIDEST * lanes).map(move |left| (left, (cols - left).div_ceil(lanes).min(WIDEST)))
 }
 
-/// Parts of a range, one after the other.
-fn parts(all: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..all).step_by(most).map(move |from| from..(from + most).min(all))
-}
-
 /// aᵀb of some rows of both.
 pub(crate) fn mul_tn(a: &Mat, b: &Mat, rows: Range<usize>) -> Mat {
     let mut out = Mat::zeros(a.cols(), b.cols());
@@ -94,7 +89,7 @@ impl Laned for Tn<'_> {
                     fives[t * FEW + k][..own.len()].copy_from_slice(own);
                 }
             }
-            for columns in parts(d, COLUMNS) {
+            for columns in groups(0..d, COLUMNS) {
                 for (k, row) in b.chunks_exact(d).enumerate() {
                     pack_line::<L>(&row[columns.clone()], k, &mut panels_of_b);
                 }
@@ -161,7 +156,7 @@ impl Laned for Pack<'_> {
         let (m, d) = (self.0.rows(), self.0.cols());
         let mut numbers = vec![0.0; m.div_ceil(L) * L * d];
         let mut rest = numbers.as_mut_slice();
-        for lines in parts(d, LINES) {
+        for lines in groups(0..d, LINES) {
             for (top, registers) in panels(m, L) {
                 let width = registers * L;
                 let (panel, others) = std::mem::take(&mut rest).split_at_mut(width * lines.len());
@@ -190,7 +185,7 @@ impl Laned for Nt<'_> {
         let (m, d) = self.b.shape;
         debug_assert_eq!(self.b.lanes, L);
         let mut rest = self.b.numbers.as_slice();
-        for lines in parts(d, LINES) {
+        for lines in groups(0..d, LINES) {
             for (left, registers) in panels(m, L) {
                 let (panel, others) = rest.split_at(registers * L * lines.len());
                 rest = others;

@@ -5,11 +5,11 @@
 //! ```
 
 use super::pair::Pair;
-use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, exp_rows, groups, map_rows};
+use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, exp_rows, map_rows};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::scratch::Scratch;
-use crate::vmath::{Laned, exp_m1, fma, in_lanes};
+use crate::vmath::{Laned, exp_m1, fma, groups, in_lanes};
 use std::ops::Range;
 
 /// Products of ψ1 below this count as 0.

@@ -5,11 +5,11 @@
 
 use super::gauss::place;
 use super::pair::{Pair, Slopes};
-use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_rows_mut, as_tiles, exp_rows, groups};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_rows_mut, as_tiles, exp_rows};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::scratch::Scratch;
-use crate::vmath::{Laned, fma, in_lanes};
+use crate::vmath::{Laned, fma, groups, in_lanes};
 use std::ops::Range;
 
 /// Where the gradients of some points are added: their rows of μ̄ and S̄.

@@ -251,9 +251,3 @@ pub(super) fn exp_rows<const FMA: bool, const L: usize>(rows: &Rows<L>) -> Rows<
 pub(super) fn map_rows<const L: usize>(rows: &mut [[[f64; L]; HALF]], f: impl Fn(f64) -> f64) {
     rows.as_flattened_mut().as_flattened_mut().iter_mut().for_each(|v| *v = f(*v));
 }
-
-/// Groups of at most `L` points, one after the other.
-pub(super) fn groups(points: Range<usize>, lanes: usize) -> impl Iterator<Item = Range<usize>> {
-    let end = points.end;
-    points.step_by(lanes).map(move |from| from..(from + lanes).min(end))
-}
