@@ -65,13 +65,18 @@ pub struct Row {
     pub allowed: Vec<f64>,
     /// The bound of the evidence, where there is one.
     pub bound: Option<f64>,
-    /// How long it took.
+    /// How long it took; see [`Row::took`].
     pub seconds: f64,
     /// What else is to be said.
     pub note: String,
 }
 
 impl Row {
+    /// How long it took, in seconds; `None` where the row was skipped.
+    pub fn took(&self) -> Option<f64> {
+        (!self.ours.is_empty()).then_some(self.seconds)
+    }
+
     /// Ours less theirs.
     pub fn difference(&self, measure: usize) -> Option<f64> {
         Some(self.ours.get(measure)?.mean - (*self.theirs.get(measure)?)?.mean)
@@ -129,7 +134,7 @@ impl Table {
             columns.push(("difference".into(), self.rows.iter().map(difference).collect()));
         }
         let bound = |r: &Row| r.bound.map_or(String::new(), |b| format!("{b:.2}").replace('-', "−"));
-        let seconds = |r: &Row| if r.ours.is_empty() { String::new() } else { format!("{:.1}", r.seconds) };
+        let seconds = |r: &Row| r.took().map_or(String::new(), |s| format!("{s:.1}"));
         columns.push(("bound".into(), self.rows.iter().map(bound).collect()));
         columns.push(("seconds".into(), self.rows.iter().map(seconds).collect()));
         columns.push(("note".into(), self.rows.iter().map(|r| r.note.clone()).collect()));
@@ -196,7 +201,7 @@ impl Table {
                 cells.push(number(theirs.and_then(|e| e.std)));
                 cells.push(number(row.difference(k)));
             }
-            cells.extend([number(row.bound), number((!row.ours.is_empty()).then_some(row.seconds))]);
+            cells.extend([number(row.bound), number(row.took())]);
             cells.push(row.note.clone());
             lines.push(cells);
         }
@@ -218,7 +223,7 @@ impl Table {
                 all.insert(m.key.into(), three);
             }
             all.insert("bound".into(), json!(row.bound));
-            all.insert("seconds".into(), json!(row.seconds));
+            all.insert("seconds".into(), json!(row.took()));
             all.insert("skipped".into(), json!(row.ours.is_empty()));
             all.insert("note".into(), json!(row.note));
             Value::Object(all)
@@ -309,7 +314,7 @@ fn signed(value: f64, decimals: usize) -> String {
 }
 
 /// A number with three significant digits.
-fn significant(value: f64) -> String {
+pub fn significant(value: f64) -> String {
     if value == 0.0 || value.fract() == 0.0 && value.abs() < 1e6 {
         return format!("{value}");
     }
@@ -379,6 +384,17 @@ mod tests {
         let text = table().csv();
         assert!(text.starts_with("method,kernel,accuracy,accuracy_std,accuracy_paper,"));
         assert!(text.contains("near,,97,,98,2.7,-1,,0,\n") && text.contains("\"left, out\",,,"), "{text}");
+    }
+
+    #[test]
+    fn a_row_that_was_skipped_took_no_time_at_all() {
+        let rows = table().json()["rows"].clone();
+        assert_eq!((&rows[0]["seconds"], &rows[0]["skipped"]), (&json!(0.0), &json!(false)));
+        assert_eq!((&rows[3]["seconds"], &rows[3]["skipped"]), (&Value::Null, &json!(true)));
+        let text = table().csv();
+        let (heads, skipped) = (text.lines().next().unwrap(), text.lines().last().unwrap());
+        let commas = heads.matches(',').count() + 1;
+        assert_eq!(skipped, format!("\"left, out\"{}", ",".repeat(commas - 1)));
     }
 
     #[test]
