@@ -36,13 +36,16 @@ const RUNS: [usize; 2] = [10, 2];
 #[command(
     before_help = "\
 Examples:
-  latentgp reproduce --quick                       all that needs no data, within five minutes
+  latentgp reproduce --quick                       five minutes, no data needed
   latentgp reproduce airline --out /tmp/airline    one experiment
-  latentgp reproduce all --data papers --out full  everything, with one HTML page",
+  latentgp reproduce all --data papers --out full  everything, on one page",
     after_help = "\
-Each experiment writes NAME.json, CSV tables and figures (SVG, PNG) into the folder; `all` also writes
-reproduction.html with everything in it, reproduction.md and reproduction.json. DIR holds the papers' own
-files: three_phase_oil_flow.npz (without it oil-flow runs on the embedded simulator) and usps_all.mat."
+Each experiment writes NAME.json, CSV tables and figures (SVG, PNG) into the folder of --out; `all` also \
+writes reproduction.html with everything in it, reproduction.md and reproduction.json.
+
+The folder of --data holds the papers' own files:
+  three_phase_oil_flow.npz  for oil-flow; else it runs on the embedded simulator
+  usps_all.mat              for usps; else it does not run"
 )]
 pub struct Args {
     /// The experiment
@@ -229,4 +232,34 @@ fn made_by(args: &Args, common: &Common) -> String {
         env!("CARGO_PKG_VERSION"),
         rayon::current_num_threads()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args as _;
+
+    /// The help as lines, on a terminal of that width.
+    fn help(width: usize) -> Vec<String> {
+        let mut command = Args::augment_args(clap::Command::new("reproduce")).term_width(width);
+        command.render_help().to_string().lines().map(String::from).collect()
+    }
+
+    #[test]
+    fn the_help_breaks_lines_at_the_edge_only() {
+        for width in [80, 100, 120] {
+            let lines = help(width);
+            for pair in lines.windows(2) {
+                let [line, next] = pair else { continue };
+                assert!(line.chars().count() <= width, "{width}: {line}");
+                let first = next.split(' ').next().unwrap_or_default();
+                let prose = |l: &str| !l.is_empty() && !l.starts_with(' ') && !l.ends_with(':');
+                if prose(line) && prose(next) {
+                    let room = width - line.chars().count();
+                    assert!(first.chars().count() + 1 > room, "{width}: `{line}` has room for `{first}`");
+                }
+            }
+            assert!(lines.iter().any(|l| l.starts_with("  usps_all.mat")), "{lines:?}");
+        }
+    }
 }
