@@ -23,8 +23,7 @@ pub fn map(ready: &Ready, title: &str) -> Outcome<LatentMap> {
         x: coordinate(shown[0]),
         y: shown.get(1).map(|&k| coordinate(k)),
         labels: ready.trained.labels.as_ref().map_or(Vec::new(), |l| l.of.clone()),
-        inducing: Vec::new(),
-        background: None,
+        ..LatentMap::default()
     };
     if let [a, b] = shown {
         map.inducing = (0..z.rows()).map(|m| [z[(m, *a)], z[(m, *b)]]).collect();

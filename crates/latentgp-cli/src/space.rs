@@ -54,8 +54,7 @@ impl Space {
             x: coordinate(shown[0]),
             y: shown.get(1).map(|&k| coordinate(k)),
             labels: self.trained.labels.as_ref().map_or(Vec::new(), |l| l.of.clone()),
-            inducing: Vec::new(),
-            background: None,
+            ..LatentMap::default()
         })?)
     }
 

@@ -60,6 +60,7 @@ pub struct Axes {
     y: Scale,
     x_ticks: Vec<(f64, String)>,
     y_ticks: Vec<(f64, String)>,
+    numbers: [bool; 2],
     x_title: String,
     y_title: String,
     y_line: bool,
@@ -76,6 +77,7 @@ impl Axes {
         let x_labels = if matches!(x.ticks, Ticks::None) { 0.0 } else { MARK + SMALL.size + GAP };
         let bottom = cell.bottom() - EDGE - line(x.title, MEDIUM) - x_labels;
         let height = (bottom - top).max(1.0);
+        let numbers = [&x.ticks, &y.ticks].map(|ticks| matches!(ticks, Ticks::Numbers));
         let y_ticks = match y.ticks {
             Ticks::Numbers => upright_ticks(y.scale, height),
             Ticks::Names(names) => {
@@ -101,11 +103,34 @@ impl Axes {
             x_ticks,
             y_line: !y_ticks.is_empty(),
             y_ticks,
+            numbers,
             x_title: shorten(x.title, MEDIUM, cell.right() - EDGE - left),
             y_title: shorten(y.title, MEDIUM, cell.h - 2.0 * EDGE),
             title: shorten(title, TITLE, cell.right() - EDGE - left),
             legend_top,
         }
+    }
+
+    /// The same with a unit as long along x as along y: the plotting area becomes narrower or lower.
+    pub fn with_one_scale(mut self) -> Axes {
+        let unit = (self.area.w / self.x.span()).min(self.area.h / self.y.span());
+        let (w, h) = ((unit * self.x.span()).max(1.0), (unit * self.y.span()).max(1.0));
+        self.area = Rect { y: self.area.bottom() - h, w, h, ..self.area };
+        if self.numbers[0] {
+            self.x_ticks = number_ticks(self.x, w);
+        }
+        if self.numbers[1] {
+            self.y_ticks = upright_ticks(self.y, h);
+        }
+        self
+    }
+
+    /// The width of a page that ends where the texts and, `right` of the plotting area, the legend do.
+    pub fn page_width(&self, right: f64) -> f64 {
+        let title = self.area.x + width(&self.title, TITLE);
+        let below = self.area.x + self.area.w / 2.0 + width(&self.x_title, MEDIUM) / 2.0;
+        let width = (self.area.right() + right.max(GAP)).max(title).max(below) + EDGE;
+        width.ceil().min(self.cell.w)
     }
 
     /// The place of a value on the x axis.
@@ -255,6 +280,22 @@ mod tests {
         let names: Vec<_> = (1..=200).map(|k| (f64::from(k), k.to_string())).collect();
         let kept = thin_out(names, Scale::new(0.5, 200.5), 300.0);
         assert!((5..30).contains(&kept.len()), "{} labels", kept.len());
+    }
+
+    #[test]
+    fn one_scale_keeps_the_limits_and_fits_the_longer_side() {
+        let cell = Rect { x: 0.0, y: 0.0, w: 600.0, h: 400.0 };
+        for (x, y) in [(1.0, 1.0), (100.0, 1.0), (1.0, 100.0)] {
+            let axis = |hi| Axis { scale: Scale::new(0.0, hi), title: "t", ticks: Ticks::Numbers };
+            let free = Axes::layout(cell, "t", axis(x), axis(y), Reserve::default());
+            let (whole, axes) = (free.area, free.with_one_scale());
+            let units = (axes.px(x) - axes.px(0.0), axes.py(0.0) - axes.py(y));
+            assert!((units.0 / x - units.1 / y).abs() < 1e-9, "{units:?}");
+            assert!(axes.area.w <= whole.w && axes.area.h <= whole.h);
+            assert!(axes.area.w == whole.w || axes.area.h == whole.h);
+            assert_eq!((axes.area.x, axes.area.bottom()), (whole.x, whole.bottom()));
+            assert!(axes.page_width(50.0) <= cell.w && axes.page_width(0.0) > axes.area.right());
+        }
     }
 
     #[test]

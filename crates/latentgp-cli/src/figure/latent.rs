@@ -7,10 +7,10 @@ use latentgp::Result;
 
 use super::axes::{Axes, Axis, MEDIUM, Reserve, Ticks};
 use super::background::{self, Background, grey};
-use super::canvas::{Canvas, Rect, num};
+use super::canvas::{Canvas, Rect};
 use super::classes::{Class, classes};
 use super::legend::{Column, Entry, Sample};
-use super::marker;
+use super::points;
 use super::scale::{Scale, plain};
 use super::{Figure, HEIGHT, WIDTH, check};
 
@@ -43,6 +43,8 @@ pub struct LatentMap {
     pub inducing: Vec<[f64; 2]>,
     /// A background; only in two dimensions.
     pub background: Option<Background>,
+    /// Whether a unit is as long along x as along y, as in a plane whose distances count.
+    pub one_scale: bool,
 }
 
 /// "latent dimension 3 (relevance 0.81)" for `dimension` 2, counted from 0.
@@ -59,8 +61,10 @@ pub fn axis_title(dimension: usize, relevance: Option<f64>) -> String {
 /// If there is no point, lengths differ, a number is not finite or a variance is negative.
 pub fn latent_map(map: &LatentMap) -> Result<Figure> {
     map.check()?;
-    let mut canvas = Canvas::new(WIDTH, HEIGHT, &format!("Latent map. {}", map.title));
-    draw(&mut canvas, Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT }, map, 0.0);
+    let laid = Laid::new(Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT }, map, 0.0);
+    let width = if map.one_scale { laid.axes.page_width(laid.legend.reserve().right) } else { WIDTH };
+    let mut canvas = Canvas::new(width, HEIGHT, &format!("Latent map. {}", map.title));
+    laid.draw(&mut canvas, map);
     Ok(canvas.finish())
 }
 
@@ -74,7 +78,8 @@ impl Coordinate {
         check::variances(&format!("{what}, variances"), &self.variance)
     }
 
-    fn std(&self, n: usize) -> f64 {
+    /// The standard deviation of a point, 0 where there is no variance.
+    pub(super) fn std(&self, n: usize) -> f64 {
         self.variance.get(n).map_or(0.0, |v| v.sqrt())
     }
 
@@ -120,44 +125,61 @@ impl LatentMap {
     }
 }
 
-pub(super) fn draw(canvas: &mut Canvas, cell: Rect, map: &LatentMap, top: f64) {
-    let classes = classes(map.x.mean.len(), &map.labels);
-    let legend = Column::new(entries(map, &classes), 0.32 * cell.w);
-    let rows = classes.len() as f64;
-    let (y_scale, y_title, y_ticks) = match &map.y {
-        Some(y) => (map.y_scale(y), y.title.as_str(), Ticks::Numbers),
-        None => (Scale::new(-0.6, rows - 0.4), "", Ticks::None),
-    };
-    let title = |text: &str, fallback: &'static str| -> String {
-        if text.is_empty() { fallback.into() } else { text.into() }
-    };
-    let x_title = title(&map.x.title, "latent dimension 1");
-    let y_title = if map.y.is_some() { title(y_title, "latent dimension 2") } else { String::new() };
-    // A long axis title needs the whole height; the narrow cells of a panel need the shorter form.
-    let y_title = if super::text::width(&y_title, MEDIUM) > cell.h - 30.0 {
-        y_title.replace("latent dimension", "dimension")
-    } else {
-        y_title
-    };
-    let axes = Axes::layout(
-        cell,
-        &map.title,
-        Axis { scale: map.x_scale(), title: &x_title, ticks: Ticks::Numbers },
-        Axis { scale: y_scale, title: &y_title, ticks: y_ticks },
-        Reserve { top, ..legend.reserve() },
-    );
-    if let (Some(background), Some(_)) = (&map.background, &map.y) {
-        background::draw(canvas, &axes, background);
+/// A map with its place on the page.
+pub(super) struct Laid {
+    classes: Vec<Class>,
+    legend: Column,
+    axes: Axes,
+}
+
+impl Laid {
+    /// Places everything inside `cell`, `top` of it kept free.
+    pub(super) fn new(cell: Rect, map: &LatentMap, top: f64) -> Laid {
+        let classes = classes(map.x.mean.len(), &map.labels);
+        let legend = Column::new(entries(map, &classes), 0.32 * cell.w);
+        let rows = classes.len() as f64;
+        let (y_scale, y_title, y_ticks) = match &map.y {
+            Some(y) => (map.y_scale(y), y.title.as_str(), Ticks::Numbers),
+            None => (Scale::new(-0.6, rows - 0.4), "", Ticks::None),
+        };
+        let title = |text: &str, fallback: &'static str| -> String {
+            if text.is_empty() { fallback.into() } else { text.into() }
+        };
+        let x_title = title(&map.x.title, "latent dimension 1");
+        let y_title = if map.y.is_some() { title(y_title, "latent dimension 2") } else { String::new() };
+        // A long axis title needs the whole height; the narrow cells of a panel need the shorter form.
+        let y_title = if super::text::width(&y_title, MEDIUM) > cell.h - 30.0 {
+            y_title.replace("latent dimension", "dimension")
+        } else {
+            y_title
+        };
+        let axes = Axes::layout(
+            cell,
+            &map.title,
+            Axis { scale: map.x_scale(), title: &x_title, ticks: Ticks::Numbers },
+            Axis { scale: y_scale, title: &y_title, ticks: y_ticks },
+            Reserve { top, ..legend.reserve() },
+        );
+        let axes = if map.one_scale && map.y.is_some() { axes.with_one_scale() } else { axes };
+        Laid { classes, legend, axes }
     }
-    axes.grid(canvas, true);
-    canvas.clip(axes.area);
-    match &map.y {
-        Some(y) => draw_points(canvas, &axes, map, y, &classes),
-        None => draw_strips(canvas, &axes, map, &classes),
+
+    /// Draws it.
+    pub(super) fn draw(&self, canvas: &mut Canvas, map: &LatentMap) {
+        let axes = &self.axes;
+        if let (Some(background), Some(_)) = (&map.background, &map.y) {
+            background::draw(canvas, axes, background);
+        }
+        axes.grid(canvas, true);
+        canvas.clip(axes.area);
+        match &map.y {
+            Some(y) => points::plane(canvas, axes, map, y, &self.classes),
+            None => points::strips(canvas, axes, map, &self.classes),
+        }
+        canvas.unclip();
+        axes.frame(canvas);
+        self.legend.draw(canvas, axes.area.right(), axes.area.y, axes.area.h);
     }
-    canvas.unclip();
-    axes.frame(canvas);
-    legend.draw(canvas, axes.area.right(), axes.area.y, axes.area.h);
 }
 
 fn entries(map: &LatentMap, classes: &[Class]) -> Vec<Entry> {
@@ -177,85 +199,6 @@ fn entries(map: &LatentMap, classes: &[Class]) -> Vec<Entry> {
         entries.push(Entry::new(Sample::Greys(greys), label));
     }
     entries
-}
-
-/// Marker radius and outline: smaller where there are many points.
-fn marker_size(n: usize) -> (f64, f64) {
-    let r = (4.6 - 0.95 * (n as f64 / 50.0).max(1.0).log10()).max(1.3);
-    (r, if n > 2000 { 0.0 } else { 0.16 * r })
-}
-
-fn draw_points(canvas: &mut Canvas, axes: &Axes, map: &LatentMap, y: &Coordinate, classes: &[Class]) {
-    let n = map.x.mean.len();
-    let (radius, outline) = marker_size(n);
-    // Ellipses add up where points are dense: the more of them, the fainter.
-    let faint = (6.0 / (n as f64).sqrt()).clamp(0.06, 0.5);
-    if !map.x.variance.is_empty() || !y.variance.is_empty() {
-        let unit = (axes.px(1.0) - axes.px(0.0), axes.py(0.0) - axes.py(1.0));
-        for class in classes {
-            canvas.open(&format!(
-                "fill=\"{c}\" fill-opacity=\"{}\" stroke=\"{c}\" stroke-opacity=\"{}\" stroke-width=\"0.7\"",
-                num(0.35 * faint),
-                num(faint),
-                c = class.colour
-            ));
-            for &n in &class.points {
-                let half = (map.x.std(n) * unit.0, y.std(n) * unit.1);
-                if half.0 > 0.0 || half.1 > 0.0 {
-                    canvas.ellipse(axes.at(map.x.mean[n], y.mean[n]), half);
-                }
-            }
-            canvas.close();
-        }
-    }
-    for class in classes {
-        canvas.open(&class.style(outline));
-        for &n in &class.points {
-            marker::draw(canvas, class.shape, axes.at(map.x.mean[n], y.mean[n]), radius);
-        }
-        canvas.close();
-    }
-    let inside = |(x, y): (f64, f64)| {
-        (axes.area.x..=axes.area.right()).contains(&x) && (axes.area.y..=axes.area.bottom()).contains(&y)
-    };
-    for z in map.inducing.iter().filter(|z| inside(axes.at(z[0], z[1]))) {
-        marker::cross(canvas, axes.at(z[0], z[1]), 3.2);
-    }
-}
-
-/// One dimension: a strip for each class, points shifted up and down so that they do not hide another.
-fn draw_strips(canvas: &mut Canvas, axes: &Axes, map: &LatentMap, classes: &[Class]) {
-    let (radius, outline) = marker_size(map.x.mean.len());
-    for (k, class) in classes.iter().enumerate() {
-        let row = (classes.len() - 1 - k) as f64;
-        let places: Vec<_> = class
-            .points
-            .iter()
-            .enumerate()
-            .map(|(i, &n)| (n, axes.at(map.x.mean[n], row + 0.64 * (golden(i) - 0.5))))
-            .collect();
-        canvas.open(&format!(
-            "stroke=\"{}\" stroke-opacity=\"0.35\" stroke-width=\"1\" stroke-linecap=\"butt\"",
-            class.colour
-        ));
-        for &(n, (_, y)) in &places {
-            let (mean, std) = (map.x.mean[n], map.x.std(n));
-            if std > 0.0 {
-                canvas.line((axes.px(mean - std), y), (axes.px(mean + std), y), "");
-            }
-        }
-        canvas.close();
-        canvas.open(&class.style(outline));
-        for &(_, at) in &places {
-            marker::draw(canvas, class.shape, at, radius);
-        }
-        canvas.close();
-    }
-}
-
-/// The i-th of evenly spread numbers in 0 to 1, beginning with a half.
-fn golden(i: usize) -> f64 {
-    (0.5 + i as f64 * 0.618_033_988_749_894_9).fract()
 }
 
 #[cfg(test)]
@@ -281,11 +224,15 @@ mod tests {
                 values: (0..12).map(f64::from).collect(),
                 label: String::new(),
             }),
+            one_scale: false,
         }
     }
 
-    fn markers(svg: &str, colour: &str) -> usize {
-        svg.matches(&format!("fill=\"{colour}\" stroke=\"#ffffff\"")).count()
+    /// The colours of the markers in the order in which they are drawn.
+    fn colours(svg: &str) -> Vec<&str> {
+        let markers = svg.rsplit("fill=\"currentColor\"").next().unwrap_or_default();
+        let group = markers.split("</svg>").next().unwrap_or_default();
+        group.split("<g color=\"").skip(1).map(|g| &g[..7]).collect()
     }
 
     #[test]
@@ -303,8 +250,7 @@ mod tests {
         ] {
             assert!(figure.svg().contains(text), "{text}");
         }
-        // One group of points and one sample in the legend.
-        assert_eq!(markers(figure.svg(), COLOURS[2]), 2);
+        assert!(COLOURS[..3].iter().all(|c| colours(figure.svg()).contains(c)));
         assert!(!figure.svg().contains(COLOURS[3]));
     }
 
@@ -312,7 +258,41 @@ mod tests {
     fn without_labels_there_is_one_colour_and_no_legend_of_classes() {
         let figure = latent_map(&LatentMap { inducing: vec![], background: None, ..map(10, 0) }).unwrap();
         assert_sound(&figure);
-        assert_eq!((markers(figure.svg(), COLOURS[0]), markers(figure.svg(), COLOURS[1])), (1, 0));
+        assert_eq!(colours(figure.svg()), [COLOURS[0]]);
+    }
+
+    #[test]
+    fn no_class_lies_above_another() {
+        let mut sorted = LatentMap { inducing: vec![], background: None, ..map(300, 3) };
+        sorted.labels.sort();
+        let figure = latent_map(&sorted).unwrap();
+        assert_eq!(figure, latent_map(&sorted).unwrap());
+        // Of 300 points in three classes, two neighbours in a random order differ two times out of three.
+        let runs = colours(figure.svg());
+        assert!((170..230).contains(&runs.len()), "{} runs", runs.len());
+        for half in [&runs[..runs.len() / 2], &runs[runs.len() / 2..]] {
+            for colour in &COLOURS[..3] {
+                assert!(half.iter().filter(|c| *c == colour).count() > 20, "{colour}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_scale_makes_a_circle_round() {
+        let turn = |k: usize| 0.1 * k as f64;
+        let mut circle = LatentMap { inducing: vec![], background: None, ..map(63, 0) };
+        circle.x.mean = (0..63).map(|k| 5.0 * turn(k).cos()).collect();
+        circle.y.as_mut().unwrap().mean = (0..63).map(|k| 5.0 * turn(k).sin()).collect();
+        circle.one_scale = true;
+        let figure = latent_map(&circle).unwrap();
+        assert_sound(&figure);
+        assert!(figure.width < 0.8 * WIDTH, "no empty page to the right, {}", figure.width);
+        // The ellipses of equal variances are circles.
+        let round = figure.svg().lines().filter(|l| l.starts_with("<ellipse")).all(|l| {
+            let radius = |name: &str| l.split(name).nth(1).and_then(|r| r.split('"').next());
+            radius("rx=\"") == radius("ry=\"")
+        });
+        assert!(round);
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod legend;
 mod lines;
 mod marker;
 mod panel;
+mod points;
 mod probability;
 mod relevance;
 mod scale;

@@ -3,7 +3,7 @@
 use latentgp::Result;
 
 use super::canvas::{Canvas, Rect};
-use super::latent::{self, LatentMap};
+use super::latent::{Laid, LatentMap};
 use super::relevance::{self, Relevance};
 use super::{Figure, HEIGHT, trace};
 
@@ -38,7 +38,7 @@ pub fn panel(panel: &Panel) -> Result<Figure> {
     );
     let cell = |k: usize| Rect { x: WIDTHS[..k].iter().sum(), y: 0.0, w: WIDTHS[k], h: HEIGHT };
     // All plotting areas begin at the same height, below the note of the trace.
-    latent::draw(&mut canvas, cell(0), &panel.map, trace::NOTE_LINE);
+    Laid::new(cell(0), &panel.map, trace::NOTE_LINE).draw(&mut canvas, &panel.map);
     relevance::draw(&mut canvas, cell(1), &panel.relevance, trace::NOTE_LINE);
     trace::draw(&mut canvas, cell(2), &panel.trace_title, &panel.trace);
     Ok(canvas.finish())

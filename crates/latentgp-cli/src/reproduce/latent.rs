@@ -222,7 +222,7 @@ impl Data {
         let title = format!("{}: {:.1} %", row.label(), row.ours[0].mean);
         let ellipses = if x.variance.is_empty() { "" } else { " Ellipses are one standard deviation." };
         let caption = format!("As Figure 2: {}.{ellipses}", row.label());
-        let map = LatentMap { title, x, y: Some(y), labels, inducing: Vec::new(), background: None };
+        let map = LatentMap { title, x, y: Some(y), labels, ..LatentMap::default() };
         Ok(Picture { slug: slug.into(), caption, figure: figure::latent_map(&map)? })
     }
 }

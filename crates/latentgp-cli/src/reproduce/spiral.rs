@@ -107,7 +107,7 @@ fn recovered(x: &Mat, truth: &Mat) -> f64 {
 
 fn picture(title: &str, slug: &str, x: &Mat) -> Outcome<Picture> {
     let n = x.rows();
-    let third = |i: usize| ["first third", "second third", "last third"][(3 * i / n).min(2)].to_string();
+    let third = |i: usize| ["1st third", "2nd third", "3rd third"][(3 * i / n).min(2)].to_string();
     let coordinate =
         |k: usize| Coordinate { mean: x.col(k), variance: Vec::new(), title: ["x₁", "x₂"][k].into() };
     let map = LatentMap {
@@ -115,6 +115,7 @@ fn picture(title: &str, slug: &str, x: &Mat) -> Outcome<Picture> {
         x: coordinate(0),
         y: Some(coordinate(1)),
         labels: (0..n).map(third).collect(),
+        one_scale: true,
         ..LatentMap::default()
     };
     Ok(Picture {
