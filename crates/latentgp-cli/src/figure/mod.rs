@@ -11,6 +11,7 @@
 mod axes;
 mod background;
 mod bands;
+mod bars;
 mod canvas;
 mod check;
 mod classes;
@@ -37,6 +38,7 @@ use resvg::{tiny_skia, usvg};
 
 pub use background::Background;
 pub use bands::{Band, Bands, Observation, bands, bands_apart, bands_stacked};
+pub use bars::{Bar, Bars, bars};
 pub use confusion::{Confusion, confusion};
 pub use horizon::{HorizonScores, horizons};
 pub use latent::{Coordinate, LatentMap, axis_title, latent_map};
