@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::part::{Part, Picture};
 use super::psi::Sample;
-use super::table::Curves;
+use super::table::{Curves, significant};
 use crate::failure::Outcome;
 use latentgp::expectation::{
     Cubature5, Expectation, GaussHermite, MinimalSkew, MonteCarlo, Psi, QuasiMonteCarlo, ScaledUnscented,
@@ -24,6 +24,8 @@ const VARIANCES: [f64; 7] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 /// Draws of the papers' reference, and points of ours: in full, and quickly.
 const PROXY: usize = 10_000;
 const REFERENCE: [usize; 2] = [65_536, 16_384];
+/// Two scramblings that differ by more than this part of a distance do not tell it from none.
+const BLIND: f64 = 0.5;
 /// Seeds of references lie far from those of the draws that they judge.
 const APART: u64 = 7_777_777;
 /// w₀ of minimal skew, and c = α²(D + κ) of the scaled rule as parts of D: its nodes depend on c alone.
@@ -62,8 +64,22 @@ fn l1(a: &Mat, b: &Mat) -> f64 {
     a.as_slice().iter().zip(b.as_slice()).map(|(a, b)| (a - b).abs()).sum()
 }
 
-/// Distances of every name: Ψ1 to the proxy, Ψ1 and Ψ2 to the reference.
-struct Distances(Vec<[f64; 3]>);
+/// Distances at one place.
+struct Distances {
+    /// Of every name: Ψ1 to the proxy, Ψ1 and Ψ2 to the reference.
+    rules: Vec<[f64; 3]>,
+    /// Of what they are measured by: Ψ1 of the proxy to the reference, Ψ1 and Ψ2 of the reference to itself with
+    /// another scrambling.
+    own: [f64; 3],
+}
+
+impl Distances {
+    /// How far two scramblings of the reference are apart in Ψ1 (1) or Ψ2 (2), as a part of the closest rule's
+    /// distance.
+    fn doubt(&self, which: usize) -> f64 {
+        self.own[which] / self.rules.iter().map(|d| d[which]).fold(f64::INFINITY, f64::min)
+    }
+}
 
 /// All names at one place, the mean over samples.
 fn distances(dim: usize, variance: f64, context: &Context) -> Outcome<Distances> {
@@ -72,27 +88,36 @@ fn distances(dim: usize, variance: f64, context: &Context) -> Outcome<Distances>
     let seeds: Vec<u64> = (0..samples).map(|s| context.seed * 1000 + s).collect();
     let all =
         seeds.par_iter().map(|&seed| one(dim, variance, seed, context.quick)).collect::<Result<Vec<_>>>()?;
-    let mean = |k: usize, c: usize| all.iter().map(|d| d[k][c]).sum::<f64>() / samples as f64;
-    Ok(Distances((0..all[0].len()).map(|k| [mean(k, 0), mean(k, 1), mean(k, 2)]).collect()))
+    let mean = |f: &dyn Fn(&Distances) -> [f64; 3]| {
+        [0, 1, 2].map(|c| all.iter().map(|d| f(d)[c]).sum::<f64>() / samples as f64)
+    };
+    Ok(Distances {
+        rules: (0..all[0].rules.len()).map(|k| mean(&|d| d.rules[k])).collect(),
+        own: mean(&|d| d.own),
+    })
 }
 
-fn one(dim: usize, variance: f64, seed: u64, quick: bool) -> Result<Vec<[f64; 3]>> {
+fn one(dim: usize, variance: f64, seed: u64, quick: bool) -> Result<Distances> {
     let sample = Sample::new(dim, variance, seed)?;
     let kernel = Matern32::new(dim);
     let psi = |rule: &dyn Expectation| -> Result<Psi> { rule.psi(&kernel, &sample.q, &sample.z) };
     let proxy = psi(&MonteCarlo::new(PROXY, seed + APART))?;
-    let truth = psi(&QuasiMonteCarlo::new(REFERENCE[usize::from(quick)], seed + APART))?;
+    let reference = |seed| psi(&QuasiMonteCarlo::new(REFERENCE[usize::from(quick)], seed));
+    let (truth, again) = (reference(seed + APART)?, reference(seed + 2 * APART)?);
+    let to = |found: &Psi| {
+        [l1(&found.psi1, &proxy.psi1), l1(&found.psi1, &truth.psi1), l1(&found.psi2, &truth.psi2)]
+    };
     let best = |name: &str| -> Result<[f64; 3]> {
         let mut least = [f64::INFINITY; 3];
         for rule in rules(name, dim, seed) {
-            let found = psi(&*rule)?;
-            let now =
-                [l1(&found.psi1, &proxy.psi1), l1(&found.psi1, &truth.psi1), l1(&found.psi2, &truth.psi2)];
+            let now = to(&psi(&*rule)?);
             least.iter_mut().zip(now).for_each(|(a, b)| *a = a.min(b));
         }
         Ok(least)
     };
-    names().map(best).collect()
+    let [_, psi1, psi2] = to(&again);
+    let own = [l1(&proxy.psi1, &truth.psi1), psi1, psi2];
+    Ok(Distances { rules: names().map(best).collect::<Result<_>>()?, own })
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
@@ -114,7 +139,7 @@ pub fn run(context: &Context) -> Outcome<Part> {
         x: if by_dim { dims.iter().map(|d| *d as f64).collect() } else { VARIANCES.to_vec() },
         lines: names()
             .enumerate()
-            .map(|(k, name)| (name.to_string(), of.iter().map(|d| d.0[k][which]).collect()))
+            .map(|(k, name)| (name.to_string(), of.iter().map(|d| d.rules[k][which]).collect()))
             .collect(),
         log_x: !by_dim,
     };
@@ -125,28 +150,10 @@ pub fn run(context: &Context) -> Outcome<Part> {
         curves("psi1-variance", format!("Ψ1 to the reference, D = {DIM}"), &over_variances, 1, false),
         curves("psi2-variance", format!("Ψ2 to the reference, D = {DIM}"), &over_variances, 2, false),
     ];
-    let picture = |curves: &Curves, slug: &str, only: Option<&[&str]>, caption: &str| -> Outcome<Picture> {
-        Ok(Picture { slug: slug.into(), caption: caption.into(), figure: curves.figure(only)? })
-    };
-    let pictures = vec![
-        picture(&all[0], "figure-1a", Some(&FIRST), "As the supplement's Figure 1a.")?,
-        picture(
-            &all[0],
-            "figure-1b",
-            Some(&SECOND),
-            "As the supplement's Figure 1b: each with its best parameters.",
-        )?,
-        picture(&all[1], "psi1", None, "The same against a reference that is far better than 10,000 draws.")?,
-        picture(&all[2], "psi2", None, "The same of Ψ2.")?,
-        picture(
-            &all[3],
-            "psi1-variance",
-            None,
-            "Ψ1 as a function of the inputs' variance; lengthscales are 1.",
-        )?,
-        picture(&all[4], "psi2-variance", None, "The same of Ψ2.")?,
-    ];
-    let notes = notes(&all, context.quick);
+    let pictures = pictures(&all)?;
+    let mut notes = notes(&all, context.quick);
+    let places = dims.iter().map(|d| (*d, VARIANCE)).chain(VARIANCES.map(|s| (DIM, s)));
+    notes.insert(1, errors(&places.zip(over_dims.iter().chain(&over_variances)).collect::<Vec<_>>()));
     Ok(Part {
         name: "psi-accuracy",
         title: "The accuracy of Ψ: the supplement's Figure 1".into(),
@@ -163,6 +170,66 @@ pub fn run(context: &Context) -> Outcome<Part> {
         notes,
         ..Part::default()
     })
+}
+
+/// The figures, each with a title of its own.
+fn pictures(all: &[Curves]) -> Outcome<Vec<Picture>> {
+    let picture =
+        |k: usize, slug: &str, more: &str, only: Option<&[&str]>, caption: &str| -> Outcome<Picture> {
+            let curves = Curves { title: format!("{}{more}", all[k].title), ..all[k].clone() };
+            Ok(Picture { slug: slug.into(), caption: caption.into(), figure: curves.figure(only)? })
+        };
+    Ok(vec![
+        picture(
+            0,
+            "figure-1a",
+            ": grids and draws",
+            Some(&FIRST),
+            "As the supplement's Figure 1a: the unscented rule beside Gauss-Hermite and Monte Carlo.",
+        )?,
+        picture(
+            0,
+            "figure-1b",
+            ": kinds of sigma points",
+            Some(&SECOND),
+            "As the supplement's Figure 1b: the unscented rule beside other sigma points, each with its best \
+             parameters.",
+        )?,
+        picture(1, "psi1", "", None, "The same against a reference that is far better than 10,000 draws.")?,
+        picture(2, "psi2", "", None, "The same of Ψ2.")?,
+        picture(
+            3,
+            "psi1-variance",
+            "",
+            None,
+            "Ψ1 as a function of the inputs' variance; lengthscales are 1.",
+        )?,
+        picture(4, "psi2-variance", "", None, "The same of Ψ2.")?,
+    ])
+}
+
+/// One sentence on the errors of what the rules are measured by.
+fn errors(places: &[((usize, f64), &Distances)]) -> String {
+    let usual = places.iter().find(|(at, _)| *at == (DIM, VARIANCE)).map_or(places[0].1, |(_, d)| *d);
+    let doubt = |d: &Distances| d.doubt(1).max(d.doubt(2));
+    let worst = places.iter().max_by(|a, b| doubt(a.1).total_cmp(&doubt(b.1))).unwrap_or(&places[0]);
+    let blind = match doubt(worst.1) > BLIND {
+        true => "; there the closest rule is as good as the reference can tell",
+        false => "",
+    };
+    format!(
+        "The yardsticks err too: at D = {DIM} and S = {VARIANCE} the {PROXY} draws are at {} from our reference in Ψ1, \
+         {:.2} of the unscented rule's distance, and two scramblings of the reference differ by {} in Ψ1 and {} in \
+         Ψ2. That is {:.1} % of the distance of the closest rule, and at most {:.1} %, at D = {} and S = {}{blind}.",
+        significant(usual.own[0]),
+        usual.own[0] / usual.rules[0][1],
+        significant(usual.own[1]),
+        significant(usual.own[2]),
+        100.0 * doubt(usual),
+        100.0 * doubt(worst.1),
+        worst.0.0,
+        worst.0.1,
+    )
 }
 
 fn notes(all: &[Curves], quick: bool) -> Vec<String> {
@@ -186,4 +253,60 @@ fn notes(all: &[Curves], quick: bool) -> Vec<String> {
         notes.push("Quick: fewer dimensions and samples, and a smaller reference.".into());
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_figures_have_the_same_title() {
+        let curves = |title: &str| Curves {
+            slug: "",
+            title: title.into(),
+            x_title: "D".into(),
+            y_title: "distance".into(),
+            x: vec![1.0, 2.0],
+            lines: names().map(|name| (name.to_string(), vec![1.0, 2.0])).collect(),
+            log_x: false,
+        };
+        let all = pictures(&["a", "b", "c", "d", "e"].map(curves)).unwrap();
+        let title = |p: &Picture| {
+            let bold = p.figure.svg().split("font-weight=\"bold\">").nth(1).expect("a title");
+            bold.split('<').next().unwrap_or_default().to_string()
+        };
+        let mut titles: Vec<String> = all.iter().map(title).collect();
+        assert_eq!(titles[..2], ["a: grids and draws", "a: kinds of sigma points"]);
+        titles.sort();
+        titles.dedup();
+        assert_eq!(titles.len(), all.len());
+    }
+
+    #[test]
+    fn the_sentence_on_errors_names_the_place_of_the_worst() {
+        let distances = |own: [f64; 3]| Distances { rules: vec![[1.0, 2.0, 4.0], [3.0, 1.0, 8.0]], own };
+        let (usual, worse) = (distances([0.5, 0.01, 0.02]), distances([0.5, 0.01, 0.4]));
+        let said = errors(&[((DIM, VARIANCE), &usual), ((2, 3.0), &worse)]);
+        for words in [
+            "at 0.500 from our",
+            "0.25 of the",
+            "0.0100 in Ψ1 and 0.0200 in Ψ2",
+            "is 1.0 % of",
+            "10.0 %, at D = 2 and S = 3.",
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+        let blind = distances([0.5, 0.9, 0.4]);
+        assert!(
+            errors(&[((DIM, VARIANCE), &blind)])
+                .ends_with("S = 0.1; there the closest rule is as good as the reference can tell.")
+        );
+    }
+
+    #[test]
+    fn the_reference_is_nearer_to_itself_than_the_draws_are_to_it() {
+        let found = one(2, VARIANCE, 0, true).unwrap();
+        assert!(found.own[1] < 0.1 * found.own[0], "{:?}", found.own);
+        assert!(found.doubt(1) < 0.2 && found.doubt(2) < 0.2, "{:?}", found.own);
+    }
 }
