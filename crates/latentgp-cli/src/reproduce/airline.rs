@@ -133,10 +133,10 @@ pub fn run(context: &Context) -> Outcome<Part> {
             }
             let (mut row, forecast) = line(&half, *way, *theirs, &fitted.model, context)?;
             row.bound = Some(evidence);
-            rows.push(row);
             if matches!(way, Way::Certain | Way::GaussHermite | Way::Unscented) {
-                drawn.push(bands(&way.name(), &forecast));
+                drawn.push(bands(&row.label(), &forecast));
             }
+            rows.push(row);
         }
         for way in [Way::Correlated, Way::Trajectories] {
             beyond.push(line(&half, way, [None; 2], &fitted.model, context)?.0);

@@ -55,6 +55,31 @@ fn curves_have_their_ratios() {
     assert!(folder.read("a/psi-cost.csv").starts_with("D,Gauss-Hermite 2^D,Monte Carlo 2D,"));
 }
 
+/// The bold texts of a figure.
+fn titles(svg: &str) -> Vec<&str> {
+    svg.split("font-weight=\"bold\">").skip(1).filter_map(|t| t.split('<').next()).collect()
+}
+
+#[test]
+fn no_two_figures_of_an_experiment_have_the_same_titles() {
+    let folder = Folder::new();
+    folder.ok("reproduce spiral --quiet --out a");
+    folder.ok("reproduce airline --quick --runs 1 --quiet --out a");
+    for experiment in ["spiral", "airline"] {
+        let mut seen = Vec::new();
+        for file in std::fs::read_dir(folder.path("a")).unwrap().map(|f| f.unwrap().file_name()) {
+            let name = file.to_string_lossy().to_string();
+            if name.starts_with(experiment) && name.ends_with(".svg") {
+                let svg = folder.read(&format!("a/{name}"));
+                let own = titles(&svg).join(" | ");
+                assert!(!own.is_empty() && !seen.contains(&own), "{name}: {own}");
+                seen.push(own);
+            }
+        }
+        assert!(seen.len() > 1, "{experiment}: {seen:?}");
+    }
+}
+
 #[test]
 fn what_cannot_run_says_why() {
     let folder = Folder::new();
