@@ -131,6 +131,19 @@ impl Mat {
         Mat::from_fn(self.cols, self.rows, |i, j| self[(j, i)])
     }
 
+    /// The transpose, in the memory of `out`.
+    pub(crate) fn transpose_into(&self, out: &mut Mat) {
+        out.resize(self.cols, self.rows);
+        // Some rows at a time: what is written of a column is then a line of the cache.
+        for from in (0..self.rows).step_by(8) {
+            let rows = from..(from + 8).min(self.rows);
+            for j in 0..self.cols {
+                let to = &mut out.data[j * self.rows..][rows.clone()];
+                to.iter_mut().zip(rows.clone()).for_each(|(to, i)| *to = self.data[i * self.cols + j]);
+            }
+        }
+    }
+
     /// The rows listed, in that order, copied.
     pub fn select_rows(&self, rows: &[usize]) -> Mat {
         let mut data = Vec::with_capacity(rows.len() * self.cols);

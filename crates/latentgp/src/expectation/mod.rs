@@ -26,6 +26,7 @@ mod gauss_hermite;
 mod monte_carlo;
 mod nodes;
 mod parse;
+mod points;
 mod quasi_monte_carlo;
 pub mod rule;
 mod sobol;

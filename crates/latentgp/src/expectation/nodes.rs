@@ -1,14 +1,18 @@
 //! Tiles of nodes: some points times some nodes, where the kernel is evaluated as one block.
 //!
-//! Place s·R + i of a tile is node s at point i of its R points, x = μ + √S ∘ ξ.
+//! Place s·B + i of a tile is node s at point i of its B points, x = μ + √S ∘ ξ. Places lie in lanes; those beyond the last
+//! repeat it, and count nothing.
 
 use super::Gaussians;
+use super::points::Points;
 use super::rule::{Draws, Rule};
-use crate::kernel::{CrossBlocks, Kernel, KernelGrad};
+use crate::kernel::{BLOCK_POINTS, CrossBlocks, Kernel, KernelGrad};
 use crate::mat::Mat;
+use crate::scratch;
+use crate::vmath::groups;
 use std::ops::Range;
 
-/// Rows of a tile, about.
+/// Places of a tile, about.
 pub(super) const TILE: usize = 256;
 
 /// Where the nodes are.
@@ -25,46 +29,66 @@ pub(super) struct Nodes<'a, R: Rule> {
     pub kernel: &'a dyn Kernel,
     pub q: &'a Gaussians,
     pub z: &'a Mat,
-    /// √S.
-    std: Mat,
     layout: Layout,
-    count: usize,
-    /// Whether k(x, x) is the same everywhere.
-    constant: bool,
+    pub count: usize,
     /// Any point, for a kernel whose k(x, x) is the same everywhere.
-    somewhere: Mat,
+    somewhere: Option<Mat>,
 }
 
-/// Some points and some nodes; x and ξ of each place, and K there.
+/// Some nodes of some points: ξ and x of each place, Q×L, and K there, M×L.
 #[derive(Default)]
 pub(super) struct Tile {
-    pub points: Range<usize>,
     pub nodes: Range<usize>,
     pub k: Mat,
-    x: Mat,
     xi: Mat,
-    /// Which of the kept blocks is its own.
-    place: usize,
+    x: Mat,
+    /// Which of the kernel's blocks is its own.
+    pub place: usize,
 }
 
-/// Tiles, as many as are kept, and the kernel's blocks there.
-pub(super) struct Tiles<'a> {
-    pub tiles: Vec<Tile>,
-    pub blocks: Blocks<'a>,
+impl Tile {
+    /// One to come, at that place of the kernel's blocks.
+    pub fn at(place: usize) -> Self {
+        let mut tile = Tile::default();
+        tile.place = place;
+        tile
+    }
+
+    /// Its nodes alone, and what is left has none.
+    pub fn take_nodes(&mut self) -> Tile {
+        let mut own = Tile::at(self.place);
+        (own.nodes, own.xi) = (self.nodes.clone(), std::mem::take(&mut self.xi));
+        own
+    }
+
+    /// Takes the nodes of another.
+    pub fn put_nodes(&mut self, other: &mut Tile) {
+        scratch::give(&mut self.xi);
+        (self.nodes, self.xi) = (other.nodes.clone(), std::mem::take(&mut other.xi));
+    }
+
+    /// Whether K is there.
+    pub fn has_values(&self) -> bool {
+        !self.k.is_empty()
+    }
+
+    /// Places, without those beyond the last.
+    fn places(&self, points: &Points) -> usize {
+        self.nodes.len() * points.lanes()
+    }
 }
 
-/// A kernel with Z, and room to work in.
-pub(super) struct Blocks<'a> {
-    own: Option<Box<dyn CrossBlocks + 'a>>,
-    x_bar: Mat,
+impl Drop for Tile {
+    fn drop(&mut self) {
+        [&mut self.k, &mut self.xi, &mut self.x].into_iter().for_each(scratch::give);
+    }
 }
 
-/// Where gradients of a tile are added; `mean` and `var` have the rows of its points.
-pub(super) struct Bars<'g> {
-    pub theta: &'g mut [f64],
-    pub z: &'g mut Mat,
-    pub mean: &'g mut [f64],
-    pub var: &'g mut [f64],
+/// Lanes of so many places. Columns of a power of two would share a few places of the cache.
+fn lanes(places: usize) -> usize {
+    const CACHE: usize = 64;
+    let lanes = places.next_multiple_of(BLOCK_POINTS);
+    if lanes.is_multiple_of(CACHE) { lanes + BLOCK_POINTS } else { lanes }
 }
 
 impl<'a, R: Rule> Nodes<'a, R> {
@@ -73,152 +97,125 @@ impl<'a, R: Rule> Nodes<'a, R> {
             Some(_) => Layout::Own,
             None => Layout::Shared(rule.nodes(q.dim())),
         };
-        Nodes {
-            rule,
-            kernel,
-            q,
-            z,
-            std: q.var.map(f64::sqrt),
-            constant: kernel.constant_diag(),
-            layout,
-            count,
-            somewhere: Mat::zeros(1, q.dim()),
-        }
+        let somewhere = kernel.constant_diag().then(|| Mat::zeros(1, q.dim()));
+        Nodes { rule, kernel, q, z, layout, count, somewhere }
     }
 
-    /// Calls `visit` for every tile of some points, with K computed. All tiles are returned if they are to be kept, the
-    /// last one otherwise.
-    pub fn each_tile(
-        &self,
-        points: Range<usize>,
-        keep: bool,
-        mut visit: impl FnMut(&mut Tile, &mut Blocks<'a>),
-    ) -> Tiles<'a> {
-        let dim = self.q.dim();
-        let together = TILE / 2;
-        let mut blocks = Blocks { own: self.kernel.blocks(self.z), x_bar: Mat::default() };
-        let mut tiles: Vec<Tile> = Vec::new();
-        for start in points.clone().step_by(together) {
-            let points = start..(start + together).min(points.end);
-            let rows = points.len();
-            let batch = (TILE / 2 / rows).max(1);
-            let mut streams: Vec<Draws<'_>> =
-                points.clone().filter_map(|n| self.rule.draws(dim, n)).collect();
-            for s in (0..self.count).step_by(batch) {
-                if keep || tiles.is_empty() {
-                    tiles.push(Tile { place: tiles.len(), ..Tile::default() });
-                }
-                let tile = tiles.last_mut().expect("one was pushed");
-                (tile.points, tile.nodes) = (points.clone(), s..(s + batch).min(self.count));
-                tile.x.resize(tile.nodes.len() * rows, dim);
-                tile.xi.resize(tile.nodes.len() * rows, dim);
-                self.write(tile, &mut streams);
-                self.cross(tile, &mut blocks);
-                visit(tile, &mut blocks);
-            }
-        }
-        Tiles { tiles, blocks }
+    /// Whether each point has its own nodes.
+    pub fn are_drawn(&self) -> bool {
+        matches!(self.layout, Layout::Own)
     }
 
-    /// How many numbers all tiles keep for the way back.
-    pub fn kept(&self) -> f64 {
-        let own = self.kernel.blocks(self.z).map_or(0, |blocks| blocks.kept());
-        self.count as f64 * self.q.n() as f64 * (own + self.z.rows() + 2 * self.q.dim()) as f64
+    /// The nodes of each tile of so many points.
+    pub fn batches(&self, points: usize) -> impl Iterator<Item = Range<usize>> {
+        groups(0..self.count, (TILE / points).max(1))
     }
 
-    /// x and ξ of every place.
-    fn write(&self, tile: &mut Tile, streams: &mut [Draws<'_>]) {
-        let rows = tile.points.len();
+    /// The nodes to come of some points, where each has its own.
+    pub fn streams(&self, points: Range<usize>) -> Vec<Draws<'a>> {
+        points.filter_map(|n| self.rule.draws(self.q.dim(), n)).collect()
+    }
+
+    /// Takes the next nodes.
+    pub fn draw(&self, points: &Points, nodes: Range<usize>, streams: &mut [Draws<'_>], tile: &mut Tile) {
+        let (dim, rows) = (self.q.dim(), points.lanes());
+        tile.nodes = nodes;
+        let places = tile.places(points);
+        scratch::shape(&mut tile.xi, dim, lanes(places));
+        let mut own = vec![0.0; dim];
         for (k, s) in tile.nodes.clone().enumerate() {
-            for (i, n) in tile.points.clone().enumerate() {
-                let at = k * rows + i;
-                match &self.layout {
-                    Layout::Shared(nodes) => tile.xi.row_mut(at).copy_from_slice(nodes.row(s)),
-                    _ => streams[i](tile.xi.row_mut(at)),
+            match &self.layout {
+                Layout::Shared(nodes) => {
+                    for (q, xi) in nodes.row(s).iter().enumerate() {
+                        tile.xi.row_mut(q)[k * rows..(k + 1) * rows].fill(*xi);
+                    }
                 }
-                let (mean, std, xi) = (self.q.mean.row(n), self.std.row(n), tile.xi.row(at));
-                let moved = mean.iter().zip(std).zip(xi).map(|((mean, std), xi)| mean + std * xi);
-                tile.x.row_mut(at).iter_mut().zip(moved).for_each(|(x, moved)| *x = moved);
+                Layout::Own => {
+                    for (i, draw) in streams.iter_mut().enumerate() {
+                        draw(&mut own);
+                        own.iter().enumerate().for_each(|(q, xi)| tile.xi[(q, k * rows + i)] = *xi);
+                    }
+                }
             }
         }
+        (0..dim).for_each(|q| tile.xi.row_mut(q)[places..].fill(0.0));
     }
 
-    /// K of a tile.
-    fn cross(&self, tile: &mut Tile, blocks: &mut Blocks<'_>) {
-        tile.k.resize(tile.x.rows(), self.z.rows());
-        match &mut blocks.own {
-            Some(blocks) => blocks.cross(tile.place, &tile.x, &mut tile.k),
-            None => self.kernel.cross(&tile.x, self.z, &mut tile.k),
+    /// K of a tile whose nodes were taken.
+    pub fn cross(&self, points: &Points, tile: &mut Tile, blocks: &mut dyn CrossBlocks) {
+        let (rows, places) = (points.lanes(), tile.places(points));
+        scratch::shape(&mut tile.x, tile.xi.rows(), tile.xi.cols());
+        for q in 0..tile.x.rows() {
+            let (mean, std, xi, x) =
+                (points.mean.row(q), points.std.row(q), tile.xi.row(q), tile.x.row_mut(q));
+            for (x, xi) in x[..places].chunks_exact_mut(rows).zip(xi.chunks_exact(rows)) {
+                let moved = mean.iter().zip(std).zip(xi).map(|((mean, std), xi)| mean + std * xi);
+                x.iter_mut().zip(moved).for_each(|(x, moved)| *x = moved);
+            }
+            let last = x[places - 1];
+            x[places..].fill(last);
+        }
+        scratch::shape(&mut tile.k, self.z.rows(), tile.xi.cols());
+        blocks.cross(tile.place, &tile.x, &mut tile.k);
+        for j in 0..tile.k.rows() {
+            tile.k.row_mut(j)[places..].fill(0.0);
         }
     }
 
     /// Σ w k(x, x).
-    pub fn diag(&self, tile: &Tile, weights: &[f64]) -> f64 {
-        let rows = tile.points.len();
-        if self.constant {
+    pub fn diag(&self, points: &Points, tile: &Tile, weights: &[f64]) -> f64 {
+        let rows = points.lanes();
+        if let Some(somewhere) = &self.somewhere {
             let mut one = [0.0];
-            self.kernel.diag(&self.somewhere, &mut one);
+            self.kernel.diag(somewhere, &mut one);
             return one[0] * rows as f64 * weights.iter().sum::<f64>();
         }
-        let mut diag = vec![0.0; tile.x.rows()];
-        self.kernel.diag(&tile.x, &mut diag);
+        let mut diag = vec![0.0; tile.x.cols()];
+        self.kernel.diag(&tile.x.t(), &mut diag);
         diag.chunks_exact(rows).zip(weights).map(|(d, w)| w * d.iter().sum::<f64>()).sum()
     }
 
-    /// Adds the gradient of Σ K̄ ∘ K of a tile; some of it at [`finish`](Blocks::finish).
-    pub fn pull(&self, tile: &Tile, blocks: &mut Blocks<'_>, k_bar: &Mat, bars: &mut Bars<'_>) {
-        let Blocks { own, x_bar } = blocks;
-        x_bar.resize(tile.x.rows(), tile.x.cols());
+    /// Adds the gradient of Σ K̄ ∘ K of a tile to that of its points; what is left is in the blocks.
+    pub fn pull(
+        &self,
+        points: &mut Points,
+        tile: &Tile,
+        blocks: &mut dyn CrossBlocks,
+        k_bar: &Mat,
+        x_bar: &mut Mat,
+    ) {
+        scratch::shape(x_bar, tile.x.rows(), tile.x.cols());
         x_bar.fill(0.0);
-        match own {
-            Some(blocks) => blocks.cross_adjoint(tile.place, &tile.x, k_bar, x_bar),
-            None => {
-                let grad = KernelGrad { theta: bars.theta, x: Some(x_bar), z: Some(bars.z) };
-                self.kernel.cross_adjoint(&tile.x, self.z, k_bar, grad);
-            }
-        }
-        self.pull_points(tile, x_bar, bars);
+        blocks.cross_adjoint(tile.place, &tile.x, &tile.k, k_bar, x_bar);
+        pull_points(points, tile, x_bar);
     }
 
     /// Adds the gradient of bar·Σ w k(x, x).
-    pub fn pull_diag(&self, tile: &Tile, weights: &[f64], bar: f64, bars: &mut Bars<'_>) {
-        let rows = tile.points.len();
-        if self.constant {
+    pub fn pull_diag(&self, points: &mut Points, tile: &Tile, weights: &[f64], bar: f64, theta: &mut [f64]) {
+        let rows = points.lanes();
+        if let Some(somewhere) = &self.somewhere {
             let bar = bar * rows as f64 * weights.iter().sum::<f64>();
-            return self.kernel.diag_adjoint(
-                &self.somewhere,
-                &[bar],
-                KernelGrad { theta: bars.theta, x: None, z: None },
-            );
+            return self.kernel.diag_adjoint(somewhere, &[bar], KernelGrad { theta, x: None, z: None });
         }
-        let bar: Vec<f64> = weights.iter().flat_map(|w| std::iter::repeat_n(w * bar, rows)).collect();
-        let mut x_bar = Mat::zeros(tile.x.rows(), tile.x.cols());
-        let grad = KernelGrad { theta: bars.theta, x: Some(&mut x_bar), z: None };
-        self.kernel.diag_adjoint(&tile.x, &bar, grad);
-        self.pull_points(tile, &x_bar, bars);
-    }
-
-    /// From x̄ to μ̄ and S̄.
-    fn pull_points(&self, tile: &Tile, x_bar: &Mat, bars: &mut Bars<'_>) {
-        let (rows, dim) = (tile.points.len(), x_bar.cols());
-        let places = x_bar.as_slice().chunks_exact(dim).zip(tile.xi.as_slice().chunks_exact(dim));
-        for (at, (x_bar, xi)) in places.enumerate() {
-            let own = at % rows * dim..(at % rows + 1) * dim;
-            let std = self.std.row(tile.points.start + at % rows);
-            let to = bars.mean[own.clone()].iter_mut().zip(&mut bars.var[own]);
-            for (((mean, var), (x_bar, xi)), std) in to.zip(x_bar.iter().zip(xi)).zip(std) {
-                *mean += x_bar;
-                *var += if *std > 0.0 { x_bar * xi / (2.0 * std) } else { 0.0 };
-            }
-        }
+        let mut own: Vec<f64> = weights.iter().flat_map(|w| std::iter::repeat_n(w * bar, rows)).collect();
+        own.resize(tile.x.cols(), 0.0);
+        let mut x_bar = Mat::zeros(tile.x.cols(), tile.x.rows());
+        let grad = KernelGrad { theta, x: Some(&mut x_bar), z: None };
+        self.kernel.diag_adjoint(&tile.x.t(), &own, grad);
+        pull_points(points, tile, &x_bar.t());
     }
 }
 
-impl Blocks<'_> {
-    /// Adds what the blocks kept back.
-    pub fn finish(&mut self, theta: &mut [f64], z: &mut Mat) {
-        if let Some(blocks) = &mut self.own {
-            blocks.finish(theta, z);
+/// From x̄ to μ̄ and the gradient of √S.
+fn pull_points(points: &mut Points, tile: &Tile, x_bar: &Mat) {
+    let rows = points.lanes();
+    let places = tile.places(points);
+    for q in 0..x_bar.rows() {
+        let (mean, std) = (points.mean_bar.row_mut(q), points.std_bar.row_mut(q));
+        let both = x_bar.row(q)[..places].chunks_exact(rows).zip(tile.xi.row(q).chunks_exact(rows));
+        for (x_bar, xi) in both {
+            mean.iter_mut().zip(x_bar).for_each(|(mean, bar)| *mean += bar);
+            std.iter_mut().zip(x_bar.iter().zip(xi)).for_each(|(std, (bar, xi))| *std += bar * xi);
         }
     }
 }

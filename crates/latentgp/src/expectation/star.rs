@@ -8,6 +8,7 @@
 //! A tile has B points, in lanes, and all arms; its K stays in the cache. Where B is more than there are points, the last is
 //! repeated, and counts nothing.
 
+use super::points::Points;
 use super::rule::Rule;
 use super::{Back, Gaussians, Psi, PsiGrad};
 use crate::blocks::{self, part_rows};
@@ -40,72 +41,10 @@ pub(super) struct Stars<'a> {
     weight: f64,
 }
 
-/// Some points in lanes: μ, √S and their gradients, Q×B.
-#[derive(Default)]
-struct Tile {
-    points: Range<usize>,
-    mean: Mat,
-    std: Mat,
-    mean_bar: Mat,
-    std_bar: Mat,
-}
-
-impl Tile {
-    /// Takes some points.
-    fn place(&mut self, points: Range<usize>, q: &Gaussians) {
-        let (dim, lanes, last) = (q.dim(), points.len().next_multiple_of(LANES), points.end - 1);
-        self.mean.resize(dim, lanes);
-        self.std.resize(dim, lanes);
-        for i in 0..lanes {
-            let n = (points.start + i).min(last);
-            for (d, (mean, var)) in q.mean.row(n).iter().zip(q.var.row(n)).enumerate() {
-                self.mean[(d, i)] = *mean;
-                self.std[(d, i)] = var.sqrt();
-            }
-        }
-        self.points = points;
-    }
-
-    fn clear_bars(&mut self) {
-        for bar in [&mut self.mean_bar, &mut self.std_bar] {
-            bar.resize(self.mean.rows(), self.mean.cols());
-            bar.fill(0.0);
-        }
-    }
-
-    /// B.
-    fn lanes(&self) -> usize {
-        self.mean.cols()
-    }
-
-    /// Zeros in the columns of lanes that have no point of their own.
-    fn blank(&self, k: &mut Mat) {
-        let (own, lanes) = (self.points.len(), self.lanes());
-        if own < lanes {
-            k.as_mut_slice().chunks_exact_mut(lanes).for_each(|arm| arm[own..].fill(0.0));
-        }
-    }
-
-    /// Adds the gradients to rows of μ̄ and S̄; S̄ = ∂F/∂√S / 2√S.
-    fn hand_out(&self, mean: &mut [f64], var: &mut [f64]) {
-        let dim = self.mean.rows();
-        let rows = mean.chunks_exact_mut(dim).zip(var.chunks_exact_mut(dim));
-        for (i, (mean, var)) in rows.enumerate() {
-            for d in 0..dim {
-                mean[d] += self.mean_bar[(d, i)];
-                let std = self.std[(d, i)];
-                if std > 0.0 {
-                    var[d] += self.std_bar[(d, i)] / (2.0 * std);
-                }
-            }
-        }
-    }
-}
-
 /// What works on one part of the points: K, and the kernel that keeps its slopes, are of the last tile.
 struct Work<'a> {
     blocks: Box<dyn StarBlocks + 'a>,
-    tile: Tile,
+    tile: Points,
     k: Mat,
     k_bar: Mat,
 }
@@ -140,7 +79,7 @@ impl<'a> Stars<'a> {
     fn work(&self) -> Work<'a> {
         Work {
             blocks: self.kernel.at(self.z),
-            tile: Tile::default(),
+            tile: Points::default(),
             k: Mat::default(),
             k_bar: Mat::default(),
         }
@@ -180,7 +119,7 @@ impl<'a> Stars<'a> {
         let (mut psi2, mut weighted) = (Mat::zeros(m, m), Mat::default());
         for points in self.tiles(points, 2 * ROOM) {
             let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
-            work.tile.place(points, self.q);
+            work.tile.place(points, self.q, LANES);
             for arms in &self.arms {
                 self.cross(&mut work, arms, keep);
                 let k = &mut work.k;
@@ -231,7 +170,7 @@ impl<'a> Stars<'a> {
         let mut work = self.work();
         for points in self.tiles(points, ROOM) {
             let own = (points.start - from) * dim..(points.end - from) * dim;
-            work.tile.place(points, self.q);
+            work.tile.place(points, self.q, LANES);
             work.tile.clear_bars();
             for arms in &self.arms {
                 self.cross(&mut work, arms, true);
@@ -358,7 +297,7 @@ fn weigh(arms: &Arms, k: &Mat, out: &mut Mat) {
 }
 
 /// Writes Ψ̄1ᵀ of a tile's points to the columns of every arm; zero where a lane has no point of its own.
-fn spread(psi1_bar: &Mat, tile: &Tile, k_bar: &mut Mat) {
+fn spread(psi1_bar: &Mat, tile: &Points, k_bar: &mut Mat) {
     let lanes = tile.lanes();
     for j in 0..k_bar.rows() {
         let (first, others) = k_bar.row_mut(j).split_at_mut(lanes);

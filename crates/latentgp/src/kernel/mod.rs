@@ -39,7 +39,8 @@ mod white;
 
 pub use arc_sine::ArcSine;
 pub use auto::{Auto, Formula};
-pub use blocks::CrossBlocks;
+pub(crate) use blocks::blocks_of;
+pub use blocks::{BLOCK_POINTS, CrossBlocks};
 pub use closed_form::{ClosedForm, Term};
 pub use constant::Constant;
 pub use cosine::Cosine;

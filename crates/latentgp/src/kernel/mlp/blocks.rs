@@ -10,14 +10,23 @@ pub(super) struct Blocks<'a> {
     network: &'a Mlp,
     base: Box<dyn CrossBlocks + 'a>,
     z: Mat,
-    /// The layers at Z, and at the points of each block.
+    /// The layers at Z, and what each block keeps.
     z_layers: Vec<Mat>,
-    kept: Vec<Vec<Mat>>,
+    kept: Vec<Kept>,
     /// ∂F/∂W and ∂F/∂b of all blocks.
     theta: Vec<f64>,
     /// Room for the way back.
+    features_bar: Mat,
     bar: Mat,
     spare: Mat,
+}
+
+/// The points of a block, one a row, the layers there, and the features in lanes.
+#[derive(Default)]
+struct Kept {
+    x: Mat,
+    layers: Vec<Mat>,
+    features: Mat,
 }
 
 impl<'a> Blocks<'a> {
@@ -32,6 +41,7 @@ impl<'a> Blocks<'a> {
             z_layers,
             kept: Vec::new(),
             theta: vec![0.0; network.own()],
+            features_bar: Mat::default(),
             bar: Mat::default(),
             spare: Mat::default(),
         })
@@ -40,23 +50,29 @@ impl<'a> Blocks<'a> {
 
 impl CrossBlocks for Blocks<'_> {
     fn cross(&mut self, place: usize, x: &Mat, out: &mut Mat) {
-        let layers = at(&mut self.kept, place);
-        self.network.forward_into(x, layers);
-        self.base.cross(place, &layers[layers.len() - 1], out);
+        let kept = at(&mut self.kept, place);
+        x.transpose_into(&mut kept.x);
+        self.network.forward_into(&kept.x, &mut kept.layers);
+        kept.layers[kept.layers.len() - 1].transpose_into(&mut kept.features);
+        self.base.cross(place, &kept.features, out);
     }
 
-    fn cross_adjoint(&mut self, place: usize, x: &Mat, bar: &Mat, x_bar: &mut Mat) {
-        let layers = &self.kept[place];
-        let features = &layers[layers.len() - 1];
-        self.bar.resize(features.rows(), features.cols());
-        self.bar.fill(0.0);
-        self.base.cross_adjoint(place, features, bar, &mut self.bar);
+    fn cross_adjoint(&mut self, place: usize, _: &Mat, k: &Mat, bar: &Mat, x_bar: &mut Mat) {
+        let Kept { x, layers, features } = &self.kept[place];
+        self.features_bar.resize(features.rows(), features.cols());
+        self.features_bar.fill(0.0);
+        self.base.cross_adjoint(place, features, k, bar, &mut self.features_bar);
+        self.features_bar.transpose_into(&mut self.bar);
+        let mut own = Mat::zeros(x.rows(), x.cols());
         let room = (&mut self.bar, &mut self.spare);
-        self.network.backward(x, layers, room, &mut self.theta, Some(x_bar));
+        self.network.backward(x, layers, room, &mut self.theta, Some(&mut own));
+        x_bar.add_scaled(1.0, &own.t());
     }
 
     fn kept(&self) -> usize {
-        self.z_layers.iter().map(Mat::cols).sum::<usize>() + self.base.kept()
+        let layers: usize = self.z_layers.iter().map(Mat::cols).sum();
+        let features = self.z_layers.last().map_or(0, Mat::cols);
+        self.z.cols() + layers + features + self.base.kept()
     }
 
     fn finish(&mut self, theta: &mut [f64], z_bar: &mut Mat) {

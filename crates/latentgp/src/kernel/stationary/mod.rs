@@ -162,7 +162,9 @@ impl<S: Shape> Kernel for Stationary<S> {
     fn cross_adjoint(&self, x: &Mat, z: &Mat, bar: &Mat, grad: KernelGrad<'_>) {
         match z.is_empty() {
             true => {}
-            false if self.dim >= WIDE => wide::cross_adjoint(self, x, z, bar, grad),
+            false if self.dim >= WIDE && self.variance.get().is_normal() => {
+                wide::cross_adjoint(self, x, z, bar, grad)
+            }
             false => vectorize(CrossAdjoint { kernel: self, x, z, bar, grad }),
         }
     }
@@ -173,7 +175,9 @@ impl<S: Shape> Kernel for Stationary<S> {
     }
 
     fn blocks(&self, z: &Mat) -> Option<Box<dyn CrossBlocks + '_>> {
-        (!z.is_empty()).then(|| Box::new(Tile::new(self, z)) as Box<dyn CrossBlocks>)
+        // There κ is read off K.
+        let known = !z.is_empty() && self.variance.get().is_normal();
+        known.then(|| Box::new(Tile::new(self, z)) as Box<dyn CrossBlocks>)
     }
 
     fn diag(&self, _: &Mat, out: &mut [f64]) {

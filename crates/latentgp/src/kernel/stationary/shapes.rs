@@ -1,6 +1,6 @@
 //! The shapes κ(r²) of stationary kernels.
 
-use crate::vmath::{exp_decay, fma};
+use crate::vmath::{exp_decay, exp_near, fma};
 
 /// The shapes of the stationary kernels here.
 pub mod shape {
@@ -73,7 +73,7 @@ impl Shape for shape::Matern12 {
     }
     #[inline(always)]
     fn kappa_at<const FMA: bool>(r: f64, _: f64) -> (f64, f64) {
-        let k = exp_decay::<FMA>(-r);
+        let k = exp_near::<FMA>(-r);
         (k, if r > 0.0 { -0.5 * k / r } else { 0.0 })
     }
 }
@@ -86,7 +86,7 @@ impl Shape for shape::Matern32 {
     }
     #[inline(always)]
     fn kappa_at<const FMA: bool>(a: f64, _: f64) -> (f64, f64) {
-        let e = exp_decay::<FMA>(-a);
+        let e = exp_near::<FMA>(-a);
         (fma::<FMA>(a, e, e), -1.5 * e)
     }
 }
@@ -99,7 +99,7 @@ impl Shape for shape::Matern52 {
     }
     #[inline(always)]
     fn kappa_at<const FMA: bool>(a: f64, _: f64) -> (f64, f64) {
-        let e = exp_decay::<FMA>(-a);
+        let e = exp_near::<FMA>(-a);
         (e * (1.0 + a + a * a / 3.0), -5.0 / 6.0 * e * (1.0 + a))
     }
 }
@@ -117,4 +117,11 @@ impl Shape for shape::RationalQuadratic {
         let t = r2 / (2.0 * alpha);
         (-alpha * t.ln_1p()).exp() * (t / (1.0 + t) - t.ln_1p())
     }
+}
+
+/// σ²κ and σ²∂κ/∂r².
+#[inline(always)]
+pub(super) fn scaled<S: Shape, const FMA: bool>(argument: f64, variance: f64, alpha: f64) -> (f64, f64) {
+    let (kappa, slope) = S::kappa_at::<FMA>(argument, alpha);
+    (variance * kappa, variance * slope)
 }

@@ -12,6 +12,7 @@
 //!           −∂F/∂ℓ_q ℓ_q = G e² + 2 e t A_1 + t² A_2
 //! ```
 
+use super::shapes::scaled;
 use super::{Shape, Stationary};
 use crate::kernel::star::{LANES, Star, StarBlocks, StarKernel};
 use crate::mat::Mat;
@@ -196,13 +197,6 @@ impl<S: Shape> Vectorized for Cross<'_, '_, S> {
             }
         }
     }
-}
-
-/// σ_f² κ and σ_f² ∂κ/∂r².
-#[inline(always)]
-fn scaled<S: Shape, const FMA: bool>(argument: f64, variance: f64, alpha: f64) -> (f64, f64) {
-    let (kappa, slope) = S::kappa_at::<FMA>(argument, alpha);
-    (variance * kappa, variance * slope)
 }
 
 struct Pull<'t, 'a, S: Shape> {

@@ -1,48 +1,46 @@
 //! Blocks of stationary kernels at many points, one lane a point: nothing is summed across lanes until the end.
 //!
 //! ```text
-//! H = K̄ ∘ σ²κ'(r²)     d = x − z     x̄ = 2 Σ_m H d/ℓ²     z̄ = −2 Σ_n H d/ℓ²     ℓ̄ = −2 Σ H d²/ℓ³
+//! e = (x − z)/ℓ     r² = Σ_q e²     H = K̄ ∘ σ²κ'(r²)     X = Σ_m H e     Y = Σ_n H e
+//! x̄ = 2X/ℓ     z̄ = −2Y/ℓ     ℓ̄ = −2 (Σ_n x X − Σ_m z Y)/ℓ²
 //! ```
 //!
-//! κ and its slope are kept from a block to its adjoint. Inputs of many columns have theirs by products of matrices,
-//! see [`Wide`].
+//! Points are shifted by the mean of Z, so that the difference in ℓ̄ loses no more digits than their spread costs it. The
+//! slope of κ is kept from a block to its adjoint. Inputs of many columns have theirs by products of matrices, see [`Wide`].
 
+use super::shapes::scaled;
 use super::wide::{WIDE, Wide};
 use super::{Shape, Stationary};
+use crate::kernel::BLOCK_POINTS as WIDTH;
 use crate::kernel::blocks::{CrossBlocks, at};
 use crate::mat::Mat;
 use crate::vmath::{Vectorized, fma, vectorize};
 
-/// Points side by side: enough independent sums to hide how long each takes.
-const WIDTH: usize = 16;
-/// As many as have all their sums in registers on the way back.
-const HALF: usize = 8;
+/// Points side by side.
 type Lanes = [f64; WIDTH];
-
-/// What a block keeps for its adjoint.
-#[derive(Default)]
-struct Kept {
-    /// The points: Q for each group of [`WIDTH`].
-    x: Vec<Lanes>,
-    /// What κ is computed from, of all groups where the shape has an α; κ and σ²∂κ/∂r². M for each group.
-    arguments: Vec<Lanes>,
-    kappa: Vec<Lanes>,
-    slope: Vec<Lanes>,
-}
+/// Their sums: a register of most machines.
+const FEW: usize = 4;
+type Few = [f64; FEW];
 
 /// The blocks of a kernel with some Z.
 pub(super) struct Tile<'a, S: Shape> {
     kernel: &'a Stationary<S>,
-    z: Mat,
     inverse: Vec<f64>,
-    kept: Vec<Kept>,
-    /// H of a group.
+    /// The mean of Z, and (Z less the mean)/ℓ, M×Q.
+    mean: Vec<f64>,
+    z: Mat,
+    /// Points likewise, Q×L.
+    x: Mat,
+    /// σ²∂κ/∂r² of each block, M×L.
+    slopes: Vec<Vec<f64>>,
+    /// H of some points.
     h: Vec<Lanes>,
-    /// Σ H d: M for each column.
-    z_bar: Vec<Lanes>,
-    /// Σ H d² of each column.
-    l_bar: Vec<Lanes>,
-    variance_bar: f64,
+    /// Y: M for each column.
+    z_bar: Vec<Few>,
+    /// Σ x X of each column.
+    l_bar: Vec<Few>,
+    /// Σ K̄ ∘ K.
+    k_bar: Lanes,
     alpha_bar: f64,
     wide: Option<Wide>,
 }
@@ -50,42 +48,66 @@ pub(super) struct Tile<'a, S: Shape> {
 impl<'a, S: Shape> Tile<'a, S> {
     pub fn new(kernel: &'a Stationary<S>, z: &Mat) -> Self {
         let (m, dim) = (z.rows(), kernel.dim);
-        let narrow = dim < WIDE;
-        let zeros = |count: usize| vec![[0.0; WIDTH]; count];
-        Tile {
+        let (narrow, inverse) = (dim < WIDE, kernel.inverse_lengthscales());
+        let mean: Vec<f64> = (0..dim).map(|q| z.col(q).iter().sum::<f64>() / m as f64).collect();
+        let mut tile = Tile {
             kernel,
-            inverse: kernel.inverse_lengthscales(),
-            kept: Vec::new(),
-            h: zeros(m),
-            z_bar: zeros(if narrow { m * dim } else { 0 }),
-            l_bar: zeros(if narrow { dim } else { 0 }),
-            variance_bar: 0.0,
+            z: Mat::from_fn(m, dim, |j, q| (z[(j, q)] - mean[q]) * inverse[q]),
+            inverse,
+            x: Mat::default(),
+            slopes: Vec::new(),
+            h: vec![[0.0; WIDTH]; m],
+            z_bar: vec![[0.0; FEW]; if narrow { m * dim } else { 0 }],
+            l_bar: vec![[0.0; FEW]; if narrow { dim } else { 0 }],
+            k_bar: [0.0; WIDTH],
             alpha_bar: 0.0,
-            wide: (!narrow).then(|| Wide::new(z)),
-            z: z.clone(),
+            wide: None,
+            mean,
+        };
+        tile.wide = (!narrow).then(|| Wide::new(&tile.z));
+        tile
+    }
+
+    /// Takes some points.
+    fn take(&mut self, x: &Mat) {
+        self.x.resize(x.rows(), x.cols());
+        let rows = self.x.as_mut_slice().chunks_exact_mut(x.cols()).zip(x.as_slice().chunks_exact(x.cols()));
+        for ((to, x), (mean, inverse)) in rows.zip(self.mean.iter().zip(&self.inverse)) {
+            to.iter_mut().zip(x).for_each(|(to, x)| *to = (x - mean) * inverse);
         }
     }
 }
 
 impl<S: Shape> CrossBlocks for Tile<'_, S> {
     fn cross(&mut self, place: usize, x: &Mat, out: &mut Mat) {
-        let kept = at(&mut self.kept, place);
-        vectorize(Cross { kernel: self.kernel, z: &self.z, inverse: &self.inverse, kept, x, out });
+        if x.is_empty() {
+            return out.fill(self.kernel.variance.get());
+        }
+        self.take(x);
+        vectorize(Cross { tile: self, place, out });
     }
 
-    fn cross_adjoint(&mut self, place: usize, x: &Mat, bar: &Mat, x_bar: &mut Mat) {
+    fn cross_adjoint(&mut self, place: usize, x: &Mat, k: &Mat, bar: &Mat, x_bar: &mut Mat) {
+        if x.is_empty() {
+            return;
+        }
+        self.take(x);
         match self.wide.take() {
             Some(mut wide) => {
-                vectorize(Slopes { tile: self, place, bar, h: wide.room(x.rows()) });
-                wide.adjoint(x, &self.inverse, x_bar);
+                vectorize(Slopes { tile: self, place, k, bar, h: wide.room(x.cols()) });
+                wide.adjoint(&self.x, &self.inverse, x_bar);
                 self.wide = Some(wide);
             }
-            None => vectorize(Adjoint { tile: self, place, bar, x_bar }),
+            None => vectorize(Adjoint { tile: self, place, k, bar, x_bar }),
         }
     }
 
     fn kept(&self) -> usize {
-        self.kernel.dim + (2 + usize::from(S::HAS_ALPHA)) * self.z.rows()
+        self.z.rows()
+    }
+
+    fn is_cheap(&self) -> bool {
+        !S::HAS_ALPHA && self.wide.is_none()
     }
 
     fn finish(&mut self, theta: &mut [f64], z_bar: &mut Mat) {
@@ -95,112 +117,116 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
             Some(wide) => wide.finish(&self.inverse, &mut l_bar, z_bar),
             None => {
                 for q in 0..dim {
-                    let scale = 2.0 * self.inverse[q] * self.inverse[q];
-                    l_bar[q] = -scale * self.inverse[q] * self.l_bar[q].iter().sum::<f64>();
-                    for m in 0..m {
-                        let sum: f64 = self.z_bar[q * self.z.rows() + m].iter().sum();
-                        z_bar[(m, q)] -= scale * sum;
+                    let (twice, mut sum) = (2.0 * self.inverse[q], self.l_bar[q].iter().sum::<f64>());
+                    for j in 0..m {
+                        let own: f64 = self.z_bar[q * m + j].iter().sum();
+                        z_bar[(j, q)] -= twice * own;
+                        sum -= self.z[(j, q)] * own;
                     }
+                    l_bar[q] = -twice * sum;
                 }
             }
         }
-        self.kernel.add_theta(theta, self.variance_bar, &l_bar, self.alpha_bar);
-        (self.variance_bar, self.alpha_bar) = (0.0, 0.0);
-        self.z_bar.fill([0.0; WIDTH]);
-        self.l_bar.fill([0.0; WIDTH]);
+        let variance_bar = self.k_bar.iter().sum::<f64>() / self.kernel.variance.get();
+        self.kernel.add_theta(theta, variance_bar, &l_bar, self.alpha_bar);
+        (self.k_bar, self.alpha_bar) = ([0.0; WIDTH], 0.0);
+        self.z_bar.fill([0.0; FEW]);
+        self.l_bar.fill([0.0; FEW]);
     }
 }
 
-struct Cross<'t, S: Shape> {
-    kernel: &'t Stationary<S>,
-    z: &'t Mat,
-    inverse: &'t [f64],
-    kept: &'t mut Kept,
-    x: &'t Mat,
+struct Cross<'t, 'a, S: Shape> {
+    tile: &'t mut Tile<'a, S>,
+    place: usize,
     out: &'t mut Mat,
 }
 
-impl<S: Shape> Vectorized for Cross<'_, S> {
+impl<S: Shape> Vectorized for Cross<'_, '_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Cross { kernel, z, inverse, kept: Kept { x, arguments, kappa, slope }, .. } = self;
-        let (rows, m, dim) = (self.x.rows(), z.rows(), kernel.dim);
-        let groups = rows.div_ceil(WIDTH);
+        let Tile { kernel, z, x, slopes, .. } = self.tile;
+        let (width, dim) = (x.cols(), kernel.dim);
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
-        x.resize(groups * dim, [0.0; WIDTH]);
-        for kept in [&mut *arguments, &mut *kappa, &mut *slope] {
-            kept.clear();
-            kept.reserve_exact(groups * m);
+        let slope = at(slopes, self.place);
+        slope.resize(z.rows() * width, 0.0);
+        // A row waits with its arguments for the next one, whose roots are taken beside its exponentials.
+        let mut slopes = slope.chunks_exact_mut(width);
+        let mut before: &mut [f64] = &mut [];
+        for (z, row) in z.as_slice().chunks_exact(dim).zip(self.out.as_mut_slice().chunks_exact_mut(width)) {
+            distances::<FMA>(z, x.as_slice(), row);
+            if before.is_empty() {
+                row.iter_mut().for_each(|v| *v = S::argument(*v));
+            } else {
+                for ((v, k), slope) in row.iter_mut().zip(before).zip(slopes.next().unwrap_or_default()) {
+                    *v = S::argument(*v);
+                    (*k, *slope) = scaled::<S, FMA>(*k, variance, alpha);
+                }
+            }
+            before = row;
         }
-        for (g, x) in x.chunks_exact_mut(dim).enumerate().take(groups) {
-            let (from, to) = (g * WIDTH, (g * WIDTH + WIDTH).min(rows));
-            for k in 0..WIDTH {
-                // Lanes without a point repeat the last one; their H is 0.
-                let row = self.x.row((from + k).min(rows - 1));
-                x.iter_mut().zip(row).for_each(|(x, v)| x[k] = *v);
-            }
-            if !S::HAS_ALPHA {
-                arguments.clear();
-            }
-            let first = arguments.len();
-            for z in z.as_slice().chunks_exact(dim) {
-                let mut sum = [0.0; WIDTH];
-                for ((x, z), inverse) in x.iter().zip(z).zip(inverse) {
-                    for k in 0..WIDTH {
-                        let e = (x[k] - z) * inverse;
-                        sum[k] = fma::<FMA>(e, e, sum[k]);
-                    }
-                }
-                arguments.push(sum.map(S::argument));
-            }
-            for argument in &arguments[first..] {
-                let (mut values, mut rates) = ([0.0; WIDTH], [0.0; WIDTH]);
-                for k in 0..WIDTH {
-                    let (value, rate) = S::kappa_at::<FMA>(argument[k], alpha);
-                    (values[k], rates[k]) = (value, variance * rate);
-                }
-                kappa.push(values);
-                slope.push(rates);
-            }
-            let kappa = &kappa[g * m..];
-            for (k, out) in self.out.as_mut_slice()[from * m..to * m].chunks_exact_mut(m).enumerate() {
-                out.iter_mut().zip(kappa).for_each(|(out, kappa)| *out = variance * kappa[k]);
-            }
+        for (k, slope) in before.iter_mut().zip(slopes.next().unwrap_or_default()) {
+            (*k, *slope) = scaled::<S, FMA>(*k, variance, alpha);
         }
     }
+}
+
+/// r² of one z and all points.
+#[inline(always)]
+fn distances<const FMA: bool>(z: &[f64], x: &[f64], r2: &mut [f64]) {
+    let chunks = r2.len() / WIDTH;
+    let x: &[Lanes] = x.as_chunks().0;
+    for (c, r2) in r2.as_chunks_mut::<WIDTH>().0.iter_mut().enumerate() {
+        *r2 = distance::<FMA>(z, x.iter().skip(c).step_by(chunks));
+    }
+}
+
+/// r² of one z and some points.
+#[inline(always)]
+fn distance<'x, const FMA: bool>(z: &[f64], x: impl Iterator<Item = &'x Lanes>) -> Lanes {
+    let mut sum = [0.0; WIDTH];
+    for (z, x) in z.iter().zip(x) {
+        for k in 0..WIDTH {
+            let e = x[k] - z;
+            sum[k] = fma::<FMA>(e, e, sum[k]);
+        }
+    }
+    sum
 }
 
 impl<S: Shape> Tile<'_, S> {
-    /// H of a group, with σ̄² and ᾱ.
+    /// H of chunk c of the points, with Σ K̄ ∘ K and ᾱ.
     #[inline(always)]
-    fn slopes<const FMA: bool>(&mut self, place: usize, g: usize, bar: &Mat) {
-        let (m, kept) = (self.z.rows(), &self.kept[place]);
-        let (from, to) = (g * WIDTH, (g * WIDTH + WIDTH).min(bar.rows()));
-        self.h.fill([0.0; WIDTH]);
-        for (k, bar) in bar.as_slice()[from * m..to * m].chunks_exact(m).enumerate() {
-            self.h.iter_mut().zip(bar).for_each(|(h, bar)| h[k] = *bar);
-        }
-        let mut sum = [0.0; WIDTH];
-        let both = kept.kappa[g * m..(g + 1) * m].iter().zip(&kept.slope[g * m..(g + 1) * m]);
-        for (i, (h, (kappa, slope))) in self.h.iter_mut().zip(both).enumerate() {
-            for k in 0..WIDTH {
-                if S::HAS_ALPHA {
-                    let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
-                    self.alpha_bar += h[k] * variance * S::kappa_alpha(kept.arguments[g * m + i][k], alpha);
-                }
-                sum[k] = fma::<FMA>(h[k], kappa[k], sum[k]);
-                h[k] *= slope[k];
+    fn some_slopes<const FMA: bool>(&mut self, place: usize, c: usize, k: &Mat, bar: &Mat) {
+        let (dim, chunks) = (self.kernel.dim, bar.cols() / WIDTH);
+        let chunk = |of: &[f64], j: usize| -> Lanes { of.as_chunks().0[j * chunks + c] };
+        let mut sum = self.k_bar;
+        for (j, h) in self.h.iter_mut().enumerate() {
+            let (k, bar) = (chunk(k.as_slice(), j), chunk(bar.as_slice(), j));
+            let slope = chunk(&self.slopes[place], j);
+            let mut new = [0.0; WIDTH];
+            for i in 0..WIDTH {
+                sum[i] = fma::<FMA>(bar[i], k[i], sum[i]);
+                new[i] = bar[i] * slope[i];
+            }
+            *h = new;
+            if S::HAS_ALPHA {
+                let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
+                let x = self.x.as_slice().as_chunks().0.iter().skip(c).step_by(chunks);
+                let r2 = distance::<FMA>(&self.z.as_slice()[j * dim..(j + 1) * dim], x);
+                let slope = |i: usize| bar[i] * variance * S::kappa_alpha(r2[i], alpha);
+                self.alpha_bar += (0..WIDTH).map(slope).sum::<f64>();
             }
         }
-        self.variance_bar += sum.iter().sum::<f64>();
+        self.k_bar = sum;
     }
 }
 
-/// H of a block for [`Wide`], N×M.
+/// H of a block for [`Wide`], M×L.
 struct Slopes<'t, 'a, S: Shape> {
     tile: &'t mut Tile<'a, S>,
     place: usize,
+    k: &'t Mat,
     bar: &'t Mat,
     h: &'t mut Mat,
 }
@@ -209,13 +235,11 @@ impl<S: Shape> Vectorized for Slopes<'_, '_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let (rows, m) = (self.bar.rows(), self.tile.z.rows());
-        for g in 0..rows.div_ceil(WIDTH) {
-            self.tile.slopes::<FMA>(self.place, g, self.bar);
-            let (from, to) = (g * WIDTH, (g * WIDTH + WIDTH).min(rows));
-            for (k, out) in self.h.as_mut_slice()[from * m..to * m].chunks_exact_mut(m).enumerate() {
-                out.iter_mut().zip(&self.tile.h).for_each(|(out, h)| *out = h[k]);
-            }
+        let chunks = self.bar.cols() / WIDTH;
+        let h: &mut [Lanes] = self.h.as_mut_slice().as_chunks_mut().0;
+        for c in 0..chunks {
+            self.tile.some_slopes::<FMA>(self.place, c, self.k, self.bar);
+            h.iter_mut().skip(c).step_by(chunks).zip(&self.tile.h).for_each(|(to, h)| *to = *h);
         }
     }
 }
@@ -223,6 +247,7 @@ impl<S: Shape> Vectorized for Slopes<'_, '_, S> {
 struct Adjoint<'t, 'a, S: Shape> {
     tile: &'t mut Tile<'a, S>,
     place: usize,
+    k: &'t Mat,
     bar: &'t Mat,
     x_bar: &'t mut Mat,
 }
@@ -231,47 +256,59 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let (rows, m, dim) = (self.bar.rows(), self.tile.z.rows(), self.tile.kernel.dim);
-        for g in 0..rows.div_ceil(WIDTH) {
-            self.tile.slopes::<FMA>(self.place, g, self.bar);
-            let Tile { z, inverse, kept, h, z_bar, l_bar, .. } = &mut *self.tile;
-            let x = &kept[self.place].x;
-            let z = z.as_slice();
-            let live = (rows - g * WIDTH).min(WIDTH);
+        let (m, dim, chunks) = (self.tile.z.rows(), self.tile.kernel.dim, self.bar.cols() / WIDTH);
+        let to: &mut [Lanes] = self.x_bar.as_mut_slice().as_chunks_mut().0;
+        for c in 0..chunks {
+            self.tile.some_slopes::<FMA>(self.place, c, self.k, self.bar);
+            let Tile { inverse, z, x, h, z_bar, l_bar, .. } = &mut *self.tile;
+            let x: &[Lanes] = x.as_slice().as_chunks().0;
             for q in 0..dim {
-                let (scale, mut x_sums) = (2.0 * inverse[q] * inverse[q], [0.0; WIDTH]);
-                for from in (0..WIDTH).step_by(HALF) {
-                    let part = |of: &Lanes| -> [f64; HALF] { std::array::from_fn(|k| of[from + k]) };
-                    let (x, mut x_sum, mut l_sum) = (part(&x[g * dim + q]), [0.0; HALF], part(&l_bar[q]));
-                    for (i, (h, z_bar)) in h.iter().zip(&mut z_bar[q * m..(q + 1) * m]).enumerate() {
-                        let (h, z, mut z_sum) = (part(h), z[i * dim + q], part(z_bar));
-                        for k in 0..HALF {
-                            let d = x[k] - z;
-                            let hd = h[k] * d;
-                            x_sum[k] += hd;
-                            z_sum[k] += hd;
-                            l_sum[k] = fma::<FMA>(hd, d, l_sum[k]);
+                let (x, mut x_sum) = (few(&x[q * chunks + c]), [[0.0; FEW]; WIDTH / FEW]);
+                let z = z.as_slice().iter().skip(q).step_by(dim);
+                for ((h, z), z_bar) in h.iter().zip(z).zip(&mut z_bar[q * m..(q + 1) * m]) {
+                    let (h, mut z_sum) = (few(h), *z_bar);
+                    for v in 0..WIDTH / FEW {
+                        for k in 0..FEW {
+                            let e = x[v][k] - z;
+                            x_sum[v][k] = fma::<FMA>(h[v][k], e, x_sum[v][k]);
+                            z_sum[k] = fma::<FMA>(h[v][k], e, z_sum[k]);
                         }
-                        z_bar[from..from + HALF].copy_from_slice(&z_sum);
                     }
-                    l_bar[q][from..from + HALF].copy_from_slice(&l_sum);
-                    x_sums[from..from + HALF].copy_from_slice(&x_sum);
+                    *z_bar = z_sum;
                 }
-                for (k, sum) in x_sums.iter().enumerate().take(live) {
-                    self.x_bar.as_mut_slice()[(g * WIDTH + k) * dim + q] += scale * sum;
+                let (twice, mut l_sum) = (2.0 * inverse[q], l_bar[q]);
+                for v in 0..WIDTH / FEW {
+                    for k in 0..FEW {
+                        l_sum[k] = fma::<FMA>(x[v][k], x_sum[v][k], l_sum[k]);
+                    }
                 }
+                l_bar[q] = l_sum;
+                let to = &mut to[q * chunks + c];
+                to.iter_mut().zip(x_sum.as_flattened()).for_each(|(to, sum)| *to += twice * sum);
             }
         }
     }
 }
 
+/// Lanes as registers.
+#[inline(always)]
+fn few(of: &Lanes) -> [Few; WIDTH / FEW] {
+    std::array::from_fn(|v| std::array::from_fn(|k| of[v * FEW + k]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Kernel, KernelGrad, Matern32, Mlp, RationalQuadratic, Rbf};
+    use crate::kernel::blocks_of;
+    use crate::kernel::{Kernel, KernelGrad, Matern32, Mlp, Periodic, RationalQuadratic, Rbf};
     use crate::param;
 
     const TOLERANCE: f64 = 1e-12;
+
+    /// Points in lanes, the last repeated.
+    fn in_lanes(x: &Mat) -> Mat {
+        Mat::from_fn(x.cols(), x.rows().next_multiple_of(WIDTH), |q, n| x[(n.min(x.rows() - 1), q)])
+    }
 
     /// Blocks of two sets of points beside `cross` and `cross_adjoint` of both together.
     fn compare(kernel: &dyn Kernel, rows: [usize; 2]) {
@@ -294,19 +331,26 @@ mod tests {
             let close = |(a, b): (&f64, &f64)| (a - b).abs() < TOLERANCE * (1.0 + b.abs());
             assert!(a.len() == b.len() && a.iter().zip(b).all(close), "{what}: {a:?} {b:?}");
         };
-        let mut blocks = kernel.blocks(&z).unwrap();
-        let ranges = [0..rows[0], rows[0]..n];
+        let mut blocks = blocks_of(kernel, &z);
+        let (ranges, mut values) = ([0..rows[0], rows[0]..n], [Mat::default(), Mat::default()]);
         for _twice in 0..2 {
             for (place, range) in ranges.iter().enumerate() {
-                let (points, mut own) = (x.slice_rows(range.start, range.end), Mat::zeros(range.len(), m));
-                blocks.cross(place, &points, &mut own);
-                near(own.as_slice(), k.slice_rows(range.start, range.end).as_slice(), "k");
+                let points = in_lanes(&x.slice_rows(range.start, range.end));
+                let own = &mut values[place];
+                own.resize(m, points.cols());
+                blocks.cross(place, &points, own);
+                let rows = own.t().slice_rows(0, range.len());
+                near(rows.as_slice(), k.slice_rows(range.start, range.end).as_slice(), "k");
             }
             for (place, range) in ranges.iter().enumerate() {
-                let (points, mut x_bar) =
-                    (x.slice_rows(range.start, range.end), Mat::zeros(range.len(), dim));
-                blocks.cross_adjoint(place, &points, &bar.slice_rows(range.start, range.end), &mut x_bar);
-                near(x_bar.as_slice(), gx.slice_rows(range.start, range.end).as_slice(), "x");
+                let points = in_lanes(&x.slice_rows(range.start, range.end));
+                let (mut x_bar, mut own) = (Mat::zeros(dim, points.cols()), Mat::zeros(m, points.cols()));
+                for (n, j) in range.clone().flat_map(|n| (0..m).map(move |j| (n, j))) {
+                    own[(j, n - range.start)] = bar[(n, j)];
+                }
+                blocks.cross_adjoint(place, &points, &values[place], &own, &mut x_bar);
+                let rows = x_bar.t().slice_rows(0, range.len());
+                near(rows.as_slice(), gx.slice_rows(range.start, range.end).as_slice(), "x");
             }
             let (mut own, mut z_bar) = (vec![0.0; count], Mat::zeros(m, dim));
             blocks.finish(&mut own, &mut z_bar);
@@ -330,6 +374,7 @@ mod tests {
             compare(&wide, rows);
             compare(&network, rows);
             compare(&Mlp::new(2, &[6, 3], Rbf::new(3)).unwrap(), rows);
+            compare(&Periodic::new(2), rows);
         }
     }
 }

@@ -2,83 +2,75 @@
 //! matrices in the place of a loop over pairs and columns.
 //!
 //! ```text
-//! H = K̄ ∘ σ²κ'(r²)     s = H1     t = Hᵀ1
-//! x̄ = 2(s x − HZ)/ℓ²     z̄ = 2(t z − HᵀX)/ℓ²     ℓ̄ = −2(Σ s x² − 2 Σ x ∘ HZ + Σ t z²)/ℓ³
+//! H = K̄ ∘ σ²κ'(r²), M×L     s = Hᵀ1     t = H1
+//! x̄ = 2(s x − ZᵀH)/ℓ     z̄ = 2(t z − HXᵀ)/ℓ     ℓ̄ = −2(Σ s x² − 2 Σ x ∘ ZᵀH + Σ t z²)/ℓ
 //! ```
 //!
-//! Points are shifted by the mean of Z first: differences then lose no more digits than the spread of the points
-//! costs them.
+//! Points, Q×L, and Z come shifted by the mean of Z and divided by ℓ: differences then lose no more digits than the spread
+//! of the points costs them.
 
 use super::tile::Tile;
 use super::{Shape, Stationary};
-use crate::kernel::{CrossBlocks, KernelGrad};
+use crate::kernel::{BLOCK_POINTS, CrossBlocks, KernelGrad};
 use crate::linalg::{self, Op};
 use crate::mat::Mat;
 
 /// From so many columns on the products are faster.
 pub(super) const WIDE: usize = 24;
-/// Rows of a block.
-const ROWS: usize = 128;
+/// Points of a block.
+const POINTS: usize = 128;
 
 /// Z, and what the blocks have in common.
 pub(super) struct Wide {
-    /// The mean of Z, and Z less the mean.
-    mean: Vec<f64>,
     z: Mat,
-    /// Room for H, the shifted points, and HZ.
+    /// Room for H, ZᵀH and s.
     h: Mat,
-    x: Mat,
-    hz: Mat,
-    /// HᵀX, t, and Σ s x² − 2 Σ x ∘ HZ, of all blocks.
-    htx: Mat,
+    zh: Mat,
+    s: Vec<f64>,
+    /// HXᵀ, t, and Σ s x² − 2 Σ x ∘ ZᵀH, of all blocks.
+    hx: Mat,
     t: Vec<f64>,
     l_bar: Vec<f64>,
 }
 
 impl Wide {
     pub fn new(z: &Mat) -> Self {
-        let mut mean = vec![0.0; z.cols()];
-        let part = 1.0 / z.rows() as f64;
-        for m in 0..z.rows() {
-            mean.iter_mut().zip(z.row(m)).for_each(|(mean, z)| *mean += part * z);
-        }
-        let mut shifted = Mat::default();
-        shift(z, &mean, &mut shifted);
         Wide {
             h: Mat::default(),
-            x: Mat::default(),
-            hz: Mat::default(),
-            htx: Mat::zeros(z.rows(), z.cols()),
+            zh: Mat::default(),
+            s: Vec::new(),
+            hx: Mat::zeros(z.rows(), z.cols()),
             t: vec![0.0; z.rows()],
             l_bar: vec![0.0; z.cols()],
-            z: shifted,
-            mean,
+            z: z.clone(),
         }
     }
 
     /// Where H of a block goes.
-    pub fn room(&mut self, rows: usize) -> &mut Mat {
-        self.h.resize(rows, self.z.rows());
+    pub fn room(&mut self, points: usize) -> &mut Mat {
+        self.h.resize(self.z.rows(), points);
         &mut self.h
     }
 
     /// Adds x̄ of the block whose H is in the room.
     pub fn adjoint(&mut self, x: &Mat, inverse: &[f64], x_bar: &mut Mat) {
-        shift(x, &self.mean, &mut self.x);
-        self.hz.resize(x.rows(), x.cols());
-        self.hz.fill(0.0);
-        linalg::gemm(1.0, &self.h, Op::N, &self.z, Op::N, &mut self.hz);
-        linalg::gemm(1.0, &self.h, Op::T, &self.x, Op::N, &mut self.htx);
-        let square: Vec<f64> = inverse.iter().map(|i| 2.0 * i * i).collect();
-        for n in 0..x.rows() {
-            let h = self.h.row(n);
-            self.t.iter_mut().zip(h).for_each(|(t, h)| *t += h);
-            let s: f64 = h.iter().sum();
-            let own = self.hz.row(n).iter().zip(self.x.row(n)).zip(self.l_bar.iter_mut());
-            for (((hz, x), l), (bar, square)) in own.zip(x_bar.row_mut(n).iter_mut().zip(&square)) {
-                let rest = s * x - hz;
-                *l += x * (rest - hz);
-                *bar += square * rest;
+        self.zh.resize(x.rows(), x.cols());
+        self.zh.fill(0.0);
+        linalg::gemm(1.0, &self.z, Op::T, &self.h, Op::N, &mut self.zh);
+        linalg::gemm(1.0, &self.h, Op::N, x, Op::T, &mut self.hx);
+        self.s.clear();
+        self.s.resize(x.cols(), 0.0);
+        for (j, t) in self.t.iter_mut().enumerate() {
+            let h = self.h.row(j);
+            self.s.iter_mut().zip(h).for_each(|(s, h)| *s += h);
+            *t += h.iter().sum::<f64>();
+        }
+        for (q, (l_bar, inverse)) in self.l_bar.iter_mut().zip(inverse).enumerate() {
+            let own = self.zh.row(q).iter().zip(x.row(q)).zip(&self.s);
+            for (((zh, x), s), bar) in own.zip(x_bar.row_mut(q)) {
+                let rest = s * x - zh;
+                *l_bar += x * (rest - zh);
+                *bar += 2.0 * inverse * rest;
             }
         }
     }
@@ -86,27 +78,18 @@ impl Wide {
     /// Adds ℓ̄ and Z̄ of all blocks, and forgets them.
     pub fn finish(&mut self, inverse: &[f64], l_bar: &mut [f64], z_bar: &mut Mat) {
         for (m, t) in self.t.iter().enumerate() {
-            let own = self.htx.row(m).iter().zip(self.z.row(m)).zip(self.l_bar.iter_mut());
-            for (((htx, z), l), (bar, i)) in own.zip(z_bar.row_mut(m).iter_mut().zip(inverse)) {
+            let own = self.hx.row(m).iter().zip(self.z.row(m)).zip(self.l_bar.iter_mut());
+            for (((hx, z), l), (bar, i)) in own.zip(z_bar.row_mut(m).iter_mut().zip(inverse)) {
                 *l += t * z * z;
-                *bar += 2.0 * i * i * (t * z - htx);
+                *bar += 2.0 * i * (t * z - hx);
             }
         }
         for ((to, l), i) in l_bar.iter_mut().zip(&self.l_bar).zip(inverse) {
-            *to -= 2.0 * i * i * i * l;
+            *to -= 2.0 * i * l;
         }
-        self.htx.fill(0.0);
+        self.hx.fill(0.0);
         self.t.fill(0.0);
         self.l_bar.fill(0.0);
-    }
-}
-
-/// `out` ← x less the mean in every row.
-fn shift(x: &Mat, mean: &[f64], out: &mut Mat) {
-    out.resize(x.rows(), x.cols());
-    for n in 0..x.rows() {
-        let row = out.row_mut(n).iter_mut().zip(x.row(n)).zip(mean);
-        row.for_each(|((out, x), mean)| *out = x - mean);
     }
 }
 
@@ -119,19 +102,27 @@ pub(super) fn cross_adjoint<S: Shape>(
     grad: KernelGrad<'_>,
 ) {
     let mut tile = Tile::new(kernel, z);
-    let (mut k, mut x_bar) = (Mat::default(), Mat::default());
+    let (mut k, mut own, mut x_bar) = (Mat::default(), Mat::default(), Mat::default());
     let mut to = grad.x;
-    for from in (0..x.rows()).step_by(ROWS) {
-        let end = (from + ROWS).min(x.rows());
-        let points = x.slice_rows(from, end);
-        k.resize(end - from, z.rows());
-        x_bar.resize(end - from, x.cols());
+    for from in (0..x.rows()).step_by(POINTS) {
+        let points = from..(from + POINTS).min(x.rows());
+        let (lanes, last) = (points.len().next_multiple_of(BLOCK_POINTS), points.end - 1);
+        let at = Mat::from_fn(x.cols(), lanes, |q, i| x[((from + i).min(last), q)]);
+        // Lanes without a point repeat the last one, and count nothing.
+        own.resize(z.rows(), lanes);
+        own.fill(0.0);
+        for (i, n) in points.clone().enumerate() {
+            bar.row(n).iter().enumerate().for_each(|(j, bar)| own[(j, i)] = *bar);
+        }
+        k.resize(z.rows(), lanes);
+        x_bar.resize(x.cols(), lanes);
         x_bar.fill(0.0);
-        tile.cross(0, &points, &mut k);
-        tile.cross_adjoint(0, &points, &bar.slice_rows(from, end), &mut x_bar);
+        tile.cross(0, &at, &mut k);
+        tile.cross_adjoint(0, &at, &k, &own, &mut x_bar);
         if let Some(to) = to.as_deref_mut() {
-            let rows = &mut to.as_mut_slice()[from * x.cols()..end * x.cols()];
-            rows.iter_mut().zip(x_bar.as_slice()).for_each(|(a, b)| *a += b);
+            for (i, n) in points.enumerate() {
+                to.row_mut(n).iter_mut().enumerate().for_each(|(q, to)| *to += x_bar[(q, i)]);
+            }
         }
     }
     let mut z_bar = Mat::zeros(z.rows(), z.cols());
