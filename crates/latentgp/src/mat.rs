@@ -134,12 +134,24 @@ impl Mat {
     /// The transpose, in the memory of `out`.
     pub(crate) fn transpose_into(&self, out: &mut Mat) {
         out.resize(self.cols, self.rows);
-        // Some rows at a time: what is written of a column is then a line of the cache.
-        for from in (0..self.rows).step_by(8) {
-            let rows = from..(from + 8).min(self.rows);
-            for j in 0..self.cols {
-                let to = &mut out.data[j * self.rows..][rows.clone()];
-                to.iter_mut().zip(rows.clone()).for_each(|(to, i)| *to = self.data[i * self.cols + j]);
+        const SIDE: usize = 4;
+        let (rows, cols) = (self.rows / SIDE * SIDE, self.cols / SIDE * SIDE);
+        // Squares that registers hold, and what they leave.
+        for i in (0..rows).step_by(SIDE) {
+            for j in (0..cols).step_by(SIDE) {
+                let mut square = [[0.0; SIDE]; SIDE];
+                for (k, row) in square.iter_mut().enumerate() {
+                    row.copy_from_slice(&self.data[(i + k) * self.cols + j..][..SIDE]);
+                }
+                for k in 0..SIDE {
+                    let column = [square[0][k], square[1][k], square[2][k], square[3][k]];
+                    out.data[(j + k) * self.rows + i..][..SIDE].copy_from_slice(&column);
+                }
+            }
+        }
+        for i in 0..self.rows {
+            for j in if i < rows { cols } else { 0 }..self.cols {
+                out.data[j * self.rows + i] = self.data[i * self.cols + j];
             }
         }
     }
@@ -228,5 +240,20 @@ impl IndexMut<(usize, usize)> for Mat {
     fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut f64 {
         debug_assert!(i < self.rows && j < self.cols);
         &mut self.data[i * self.cols + j]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transpose_in_place_of_another_is_the_transpose() {
+        let mut out = Mat::filled(3, 7, f64::NAN);
+        for (rows, cols) in [(0, 3), (3, 0), (1, 1), (4, 4), (5, 9), (16, 3), (3, 16), (12, 8)] {
+            let a = Mat::from_fn(rows, cols, |i, j| (100 * i + j) as f64);
+            a.transpose_into(&mut out);
+            assert_eq!(out, a.t());
+        }
     }
 }

@@ -19,7 +19,7 @@ const ITERATIONS: [usize; 2] = [5000, 500];
 /// Steps of Adam with `--long`.
 const STEPS: usize = 5000;
 /// Draws and steps of Adam with rbf and with the network; lines of no steps take hours and are for `--long`.
-const RBF_DRAWS: [(usize, usize); 3] = [(10, 1000), (32, 300), (200, 0)];
+const RBF_DRAWS: [(usize, usize); 3] = [(10, 2000), (32, 600), (200, 0)];
 const NETWORK_DRAWS: [(usize, usize); 2] = [(4, 500), (200, 0)];
 const PIXELS: usize = 256;
 /// The digits in the order of the file.

@@ -19,6 +19,7 @@ pub(super) struct Blocks<'a> {
     features_bar: Mat,
     bar: Mat,
     spare: Mat,
+    x_bar: Mat,
 }
 
 /// The points of a block, one a row, the layers there, and the features in lanes.
@@ -44,6 +45,7 @@ impl<'a> Blocks<'a> {
             features_bar: Mat::default(),
             bar: Mat::default(),
             spare: Mat::default(),
+            x_bar: Mat::default(),
         })
     }
 }
@@ -63,10 +65,12 @@ impl CrossBlocks for Blocks<'_> {
         self.features_bar.fill(0.0);
         self.base.cross_adjoint(place, features, k, bar, &mut self.features_bar);
         self.features_bar.transpose_into(&mut self.bar);
-        let mut own = Mat::zeros(x.rows(), x.cols());
+        self.x_bar.resize(x.rows(), x.cols());
+        self.x_bar.fill(0.0);
         let room = (&mut self.bar, &mut self.spare);
-        self.network.backward(x, layers, room, &mut self.theta, Some(&mut own));
-        x_bar.add_scaled(1.0, &own.t());
+        self.network.backward(x, layers, room, &mut self.theta, Some(&mut self.x_bar));
+        self.x_bar.transpose_into(&mut self.spare);
+        x_bar.add_scaled(1.0, &self.spare);
     }
 
     fn kept(&self) -> usize {

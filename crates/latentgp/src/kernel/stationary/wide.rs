@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! H = K̄ ∘ σ²κ'(r²), M×L     s = Hᵀ1     t = H1
-//! x̄ = 2(s x − ZᵀH)/ℓ     z̄ = 2(t z − HXᵀ)/ℓ     ℓ̄ = −2(Σ s x² − 2 Σ x ∘ ZᵀH + Σ t z²)/ℓ
+//! x̄ = 2(s x − ZᵀH)/ℓ     z̄ = 2(t z − HXᵀ)/ℓ     ℓ̄ = −Σ x x̄ − Σ z z̄
 //! ```
 //!
 //! Points, Q×L, and Z come shifted by the mean of Z and divided by ℓ: differences then lose no more digits than the spread
@@ -14,9 +14,12 @@ use super::{Shape, Stationary};
 use crate::kernel::{BLOCK_POINTS, CrossBlocks, KernelGrad};
 use crate::linalg::{self, Op};
 use crate::mat::Mat;
+use crate::vmath::{Vectorized, fma, vectorize};
 
 /// From so many columns on the products are faster.
 pub(super) const WIDE: usize = 24;
+/// Points side by side.
+const LANES: usize = 8;
 /// Points of a block.
 const POINTS: usize = 128;
 
@@ -27,7 +30,7 @@ pub(super) struct Wide {
     h: Mat,
     zh: Mat,
     s: Vec<f64>,
-    /// HXᵀ, t, and Σ s x² − 2 Σ x ∘ ZᵀH, of all blocks.
+    /// HXᵀ, t, and Σ x ∘ (s x − ZᵀH), of all blocks.
     hx: Mat,
     t: Vec<f64>,
     l_bar: Vec<f64>,
@@ -60,19 +63,7 @@ impl Wide {
         linalg::gemm(1.0, &self.h, Op::N, x, Op::T, &mut self.hx);
         self.s.clear();
         self.s.resize(x.cols(), 0.0);
-        for (j, t) in self.t.iter_mut().enumerate() {
-            let h = self.h.row(j);
-            self.s.iter_mut().zip(h).for_each(|(s, h)| *s += h);
-            *t += h.iter().sum::<f64>();
-        }
-        for (q, (l_bar, inverse)) in self.l_bar.iter_mut().zip(inverse).enumerate() {
-            let own = self.zh.row(q).iter().zip(x.row(q)).zip(&self.s);
-            for (((zh, x), s), bar) in own.zip(x_bar.row_mut(q)) {
-                let rest = s * x - zh;
-                *l_bar += x * (rest - zh);
-                *bar += 2.0 * inverse * rest;
-            }
-        }
+        vectorize(Gather { wide: self, x, inverse, x_bar });
     }
 
     /// Adds ℓ̄ and Z̄ of all blocks, and forgets them.
@@ -80,8 +71,9 @@ impl Wide {
         for (m, t) in self.t.iter().enumerate() {
             let own = self.hx.row(m).iter().zip(self.z.row(m)).zip(self.l_bar.iter_mut());
             for (((hx, z), l), (bar, i)) in own.zip(z_bar.row_mut(m).iter_mut().zip(inverse)) {
-                *l += t * z * z;
-                *bar += 2.0 * i * (t * z - hx);
+                let own = t * z - hx;
+                *l += z * own;
+                *bar += 2.0 * i * own;
             }
         }
         for ((to, l), i) in l_bar.iter_mut().zip(&self.l_bar).zip(inverse) {
@@ -90,6 +82,49 @@ impl Wide {
         self.hx.fill(0.0);
         self.t.fill(0.0);
         self.l_bar.fill(0.0);
+    }
+}
+
+/// The sums of a block, when its products are there.
+struct Gather<'t> {
+    wide: &'t mut Wide,
+    x: &'t Mat,
+    inverse: &'t [f64],
+    x_bar: &'t mut Mat,
+}
+
+impl Vectorized for Gather<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Wide { h, zh, s, t, l_bar, .. } = self.wide;
+        let width = self.x.cols();
+        for (h, t) in h.as_slice().chunks_exact(width).zip(t) {
+            let mut sum = [0.0; LANES];
+            for (h, s) in h.as_chunks::<LANES>().0.iter().zip(s.as_chunks_mut::<LANES>().0) {
+                for k in 0..LANES {
+                    sum[k] += h[k];
+                    s[k] += h[k];
+                }
+            }
+            *t += sum.iter().sum::<f64>();
+        }
+        let rows = zh.as_slice().chunks_exact(width).zip(self.x.as_slice().chunks_exact(width));
+        let bars = self.x_bar.as_mut_slice().chunks_exact_mut(width);
+        for (((zh, x), bar), (l_bar, inverse)) in rows.zip(bars).zip(l_bar.iter_mut().zip(self.inverse)) {
+            let mut sum = [0.0; LANES];
+            let (zh, x) = (zh.as_chunks::<LANES>().0, x.as_chunks::<LANES>().0);
+            for (((zh, x), s), bar) in
+                zh.iter().zip(x).zip(s.as_chunks::<LANES>().0).zip(bar.as_chunks_mut::<LANES>().0)
+            {
+                for k in 0..LANES {
+                    let own = fma::<FMA>(s[k], x[k], -zh[k]);
+                    sum[k] = fma::<FMA>(x[k], own, sum[k]);
+                    bar[k] = fma::<FMA>(2.0 * inverse, own, bar[k]);
+                }
+            }
+            *l_bar += sum.iter().sum::<f64>();
+        }
     }
 }
 
