@@ -128,7 +128,9 @@ impl Mat {
 
     /// The transpose, copied.
     pub fn t(&self) -> Mat {
-        Mat::from_fn(self.cols, self.rows, |i, j| self[(j, i)])
+        let mut out = Mat::default();
+        self.transpose_into(&mut out);
+        out
     }
 
     /// The transpose, in the memory of `out`.
@@ -253,7 +255,7 @@ mod tests {
         for (rows, cols) in [(0, 3), (3, 0), (1, 1), (4, 4), (5, 9), (16, 3), (3, 16), (12, 8)] {
             let a = Mat::from_fn(rows, cols, |i, j| (100 * i + j) as f64);
             a.transpose_into(&mut out);
-            assert_eq!(out, a.t());
+            assert_eq!(out, Mat::from_fn(cols, rows, |i, j| a[(j, i)]));
         }
     }
 }

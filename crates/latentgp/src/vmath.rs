@@ -67,6 +67,13 @@ pub(crate) fn groups(all: Range<usize>, most: usize) -> impl Iterator<Item = Ran
     all.step_by(most).map(move |from| from..(from + most).min(end))
 }
 
+/// Groups of at most so many numbers that have about as many each.
+pub(crate) fn even_groups(all: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = all.len().div_ceil(most).max(1);
+    let each = all.len().div_ceil(count).max(1);
+    groups(all, each)
+}
+
 /// a·b + c, fused where that is one instruction.
 #[inline(always)]
 pub(crate) fn fma<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {

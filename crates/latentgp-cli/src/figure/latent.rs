@@ -62,7 +62,11 @@ pub fn axis_title(dimension: usize, relevance: Option<f64>) -> String {
 pub fn latent_map(map: &LatentMap) -> Result<Figure> {
     map.check()?;
     let laid = Laid::new(Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT }, map, 0.0);
-    let width = if map.one_scale { laid.axes.page_width(laid.legend.reserve().right) } else { WIDTH };
+    let width = if map.one_scale && map.y.is_some() {
+        laid.axes.page_width(laid.legend.reserve().right)
+    } else {
+        WIDTH
+    };
     let mut canvas = Canvas::new(width, HEIGHT, &format!("Latent map. {}", map.title));
     laid.draw(&mut canvas, map);
     Ok(canvas.finish())

@@ -152,7 +152,7 @@ pub struct Cost {
     pub nodes: f64,
     /// Kernel evaluations of one pass over all points.
     pub evaluations: f64,
-    /// Working memory in bytes, besides the inputs.
+    /// Working memory in bytes, besides the inputs, and besides the 40 MB at the most that a fit keeps for the way back.
     pub bytes: f64,
 }
 

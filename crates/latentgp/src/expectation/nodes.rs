@@ -9,7 +9,7 @@ use super::rule::{Draws, Rule};
 use crate::kernel::{BLOCK_POINTS, CrossBlocks, Kernel, KernelGrad};
 use crate::mat::Mat;
 use crate::scratch;
-use crate::vmath::groups;
+use crate::vmath::even_groups;
 use std::ops::Range;
 
 /// Places of a tile, about.
@@ -85,7 +85,7 @@ impl Drop for Tile {
 }
 
 /// Lanes of so many places. Columns of a power of two would share a few places of the cache.
-fn lanes(places: usize) -> usize {
+pub(super) fn lanes(places: usize) -> usize {
     const CACHE: usize = 64;
     let lanes = places.next_multiple_of(BLOCK_POINTS);
     if lanes.is_multiple_of(CACHE) { lanes + BLOCK_POINTS } else { lanes }
@@ -108,7 +108,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
 
     /// The nodes of each tile of so many points.
     pub fn batches(&self, points: usize) -> impl Iterator<Item = Range<usize>> {
-        groups(0..self.count, (TILE / points).max(1))
+        even_groups(0..self.count, (TILE / points).max(1))
     }
 
     /// The nodes to come of some points, where each has its own.

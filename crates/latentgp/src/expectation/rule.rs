@@ -12,7 +12,7 @@
 //! number of nodes. Nodes that move one coordinate each have a way of their own with kernels that are cheap there:
 //! [`star`](super::star).
 
-use super::nodes::{Nodes, TILE, Tile};
+use super::nodes::{Nodes, TILE, Tile, lanes};
 use super::points::Points;
 use super::star::Stars;
 use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
@@ -23,7 +23,7 @@ use crate::linalg::{self, Cholesky, Op};
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch;
-use crate::vmath::groups;
+use crate::vmath::even_groups;
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -82,7 +82,7 @@ const MOST_KEPT: f64 = 5e6;
 const MOST_CHEAP: f64 = 2.5e5;
 
 /// Points of a tile at the most.
-const MOST_POINTS: usize = 128;
+const MOST_POINTS: usize = 208;
 
 /// The limit of nodes unless the caller sets another.
 pub const DEFAULT_MAX_NODES: usize = 100_000;
@@ -95,6 +95,19 @@ struct Plan<'a, R: Rule> {
     common: Option<f64>,
     /// Where given, Ψ2 is whitened by this factor of Kzz.
     whiten: Option<&'a Cholesky>,
+}
+
+/// The weight that all nodes have, where they have one.
+pub(super) fn common(weights: &[f64]) -> Option<f64> {
+    weights.first().copied().filter(|first| weights.iter().all(|w| w == first))
+}
+
+/// by · (Ψ̄2 + Ψ̄2ᵀ).
+pub(super) fn doubled(psi2_bar: &Mat, by: f64) -> Mat {
+    let mut sum = psi2_bar.t();
+    sum.add_scaled(1.0, psi2_bar);
+    sum.scale(by);
+    sum
 }
 
 /// Multiplies the columns of each node by its weight.
@@ -124,11 +137,15 @@ struct Work<'a> {
     kept: Vec<Tile>,
     k_bar: Mat,
     x_bar: Mat,
+    /// Room for K with weights, and for what all tiles of some points share: Ψ1ᵀ or its gradient.
+    weighted: Mat,
+    shared: Mat,
 }
 
 impl Drop for Work<'_> {
     fn drop(&mut self) {
-        [&mut self.k_bar, &mut self.x_bar].into_iter().for_each(scratch::give);
+        let room = [&mut self.k_bar, &mut self.x_bar, &mut self.weighted, &mut self.shared];
+        room.into_iter().for_each(scratch::give);
     }
 }
 
@@ -141,7 +158,7 @@ impl<'a, R: Rule> Plan<'a, R> {
         whiten: Option<&'a Cholesky>,
     ) -> Self {
         let weights = rule.weights(q.dim());
-        let common = weights.iter().all(|w| *w == weights[0]).then_some(weights[0]);
+        let common = common(&weights);
         Plan { nodes: Nodes::new(rule, kernel, q, z, weights.len()), weights, common, whiten }
     }
 
@@ -174,6 +191,8 @@ impl<'a, R: Rule> Plan<'a, R> {
             kept: Vec::new(),
             k_bar: Mat::default(),
             x_bar: Mat::default(),
+            weighted: Mat::default(),
+            shared: Mat::default(),
         }
     }
 
@@ -181,19 +200,20 @@ impl<'a, R: Rule> Plan<'a, R> {
     fn forward(&self, points: Range<usize>, psi1: &mut [f64], keep: Keep) -> (f64, Mat, Work<'a>) {
         let (m, from) = (self.nodes.z.rows(), points.start);
         let (mut psi0, mut psi2, mut work) = (0.0, Mat::zeros(m, m), self.work());
-        for points in groups(points, MOST_POINTS) {
+        for points in even_groups(points, MOST_POINTS) {
             let (rows, mut streams) = (points.len(), self.nodes.streams(points.clone()));
             let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
-            let mut sums = Mat::zeros(m, rows);
+            scratch::shape(&mut work.shared, m, rows);
+            work.shared.fill(0.0);
             work.points.place(points, self.nodes.q, 1);
             for nodes in self.nodes.batches(rows) {
-                let Work { blocks, points, tile, kept, .. } = &mut work;
+                let Work { blocks, points, tile, kept, weighted, shared, .. } = &mut work;
                 self.nodes.draw(points, nodes, &mut streams, tile);
                 self.nodes.cross(points, tile, &mut **blocks);
                 let weights = &self.weights[tile.nodes.clone()];
                 psi0 += self.nodes.diag(points, tile, weights);
                 for j in 0..m {
-                    let sums = sums.row_mut(j);
+                    let sums = shared.row_mut(j);
                     for (k, w) in tile.k.row(j).chunks_exact(rows).zip(weights) {
                         sums.iter_mut().zip(k).for_each(|(sum, k)| *sum += w * k);
                     }
@@ -204,9 +224,10 @@ impl<'a, R: Rule> Plan<'a, R> {
                 match self.common {
                     Some(w) => linalg::add_abt_lower(w, &tile.k, &tile.k, &mut psi2),
                     None => {
-                        let mut weighted = tile.k.clone();
-                        weigh(&mut weighted, rows, weights);
-                        linalg::add_abt_lower(1.0, &tile.k, &weighted, &mut psi2);
+                        scratch::shape(weighted, m, tile.k.cols());
+                        weighted.as_mut_slice().copy_from_slice(tile.k.as_slice());
+                        weigh(weighted, rows, weights);
+                        linalg::add_abt_lower(1.0, &tile.k, weighted, &mut psi2);
                     }
                 }
                 match keep {
@@ -216,7 +237,7 @@ impl<'a, R: Rule> Plan<'a, R> {
                 }
             }
             psi1.chunks_exact_mut(m).enumerate().for_each(|(i, row)| {
-                row.iter_mut().enumerate().for_each(|(j, out)| *out += sums[(j, i)]);
+                row.iter_mut().enumerate().for_each(|(j, out)| *out += work.shared[(j, i)]);
             });
         }
         (psi0, psi2, work)
@@ -230,8 +251,17 @@ impl<'a, R: Rule> Plan<'a, R> {
             return (psi, kept);
         }
         let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
-            let (psi0, psi2, work) = self.forward(points, psi1, keep);
-            (psi0, psi2, (keep != Keep::Nothing).then_some(work))
+            let (psi0, psi2, mut work) = self.forward(points, psi1, keep);
+            let kept = match keep {
+                Keep::Nothing => None,
+                Keep::Nodes => {
+                    let mut fresh = self.work();
+                    std::mem::swap(&mut fresh.kept, &mut work.kept);
+                    Some(fresh)
+                }
+                Keep::All => Some(work),
+            };
+            (psi0, psi2, kept)
         });
         for (psi0, psi2, work) in parts {
             psi.psi0 += psi0;
@@ -257,9 +287,12 @@ impl<'a, R: Rule> Plan<'a, R> {
         let mut z_bar = Mat::zeros(m, dim);
         let weight = self.common.unwrap_or(1.0);
         let (mut work, mut next) = (kept.unwrap_or_else(|| self.work()), 0);
-        for points in groups(points, MOST_POINTS) {
+        for points in even_groups(points, MOST_POINTS) {
             let (rows, own) = (points.len(), (points.start - from) * dim..(points.end - from) * dim);
-            let psi1_bar = Mat::from_fn(m, rows, |j, i| weight * bar.psi1[(points.start + i, j)]);
+            scratch::shape(&mut work.shared, m, rows);
+            for (i, n) in points.clone().enumerate() {
+                bar.psi1.row(n).iter().enumerate().for_each(|(j, bar)| work.shared[(j, i)] = weight * bar);
+            }
             let mut streams = Vec::new();
             if work.kept.is_empty() {
                 streams = self.nodes.streams(points.clone());
@@ -267,7 +300,7 @@ impl<'a, R: Rule> Plan<'a, R> {
             work.points.place(points, self.nodes.q, 1);
             work.points.clear_bars();
             for nodes in self.nodes.batches(rows) {
-                let Work { blocks, points, tile, kept, k_bar, x_bar } = &mut work;
+                let Work { blocks, points, tile, kept, k_bar, x_bar, shared, .. } = &mut work;
                 let tile = match kept.get_mut(next) {
                     Some(kept) if kept.has_values() => kept,
                     some => {
@@ -287,7 +320,7 @@ impl<'a, R: Rule> Plan<'a, R> {
                     row[rows * weights.len()..].fill(0.0);
                     row.chunks_exact_mut(rows)
                         .take(weights.len())
-                        .for_each(|node| node.copy_from_slice(psi1_bar.row(j)));
+                        .for_each(|node| node.copy_from_slice(shared.row(j)));
                 }
                 linalg::gemm(1.0, doubled, Op::N, &tile.k, Op::N, k_bar);
                 if self.common.is_none() {
@@ -308,9 +341,7 @@ impl<'a, R: Rule> Plan<'a, R> {
         if n == 0 || self.nodes.z.rows() == 0 || self.nodes.q.dim() == 0 {
             return;
         }
-        let mut doubled = bar.psi2.t();
-        doubled.add_scaled(1.0, &bar.psi2);
-        doubled.scale(self.common.unwrap_or(1.0));
+        let doubled = doubled(&bar.psi2, self.common.unwrap_or(1.0));
         let rows = part_rows(n);
         let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, [mean, var]| {
             let kept = kept.get(points.start / rows).and_then(|k| k.lock().ok()?.take());
@@ -395,8 +426,8 @@ impl<R: Rule> Expectation for R {
         let nodes = self.count(q);
         let shared = if self.draws(q, 0).is_some() { 0.0 } else { nodes * q as f64 };
         let parts = n.div_ceil(part_rows(n.max(1))) as f64;
-        let tile = (TILE * (3 * m + 3 * q)) as f64;
-        let numbers = shared + (n * m + m * m) as f64 + parts * ((m * m + m * q) as f64 + tile);
+        let tile = (lanes(TILE) * (5 * m + 6 * q)) as f64;
+        let numbers = shared + (n * m + m * m) as f64 + parts * ((m * m + 6 * m * q) as f64 + tile);
         Cost { nodes, evaluations: nodes * n as f64 * m as f64, bytes: 8.0 * numbers }
     }
 
@@ -444,9 +475,9 @@ impl<R: Rule> Expectation for R {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cubature5, GaussHermite, MonteCarlo, gradient};
+    use super::super::{Cubature5, GaussHermite, MonteCarlo, Unscented, gradient};
     use super::*;
-    use crate::kernel::{self, Matern32};
+    use crate::kernel::{self, Constant, Matern32};
 
     /// Ψ with what was kept of it beside Ψ and its adjoint, each by itself.
     fn compare<R: Rule>(rule: &R, kernel: &dyn Kernel, n: usize, keeps: Keep) {
@@ -462,6 +493,53 @@ mod tests {
         let kept = gradient(kernel, &q, &z, |grad| back(&psi, grad).unwrap());
         let again = gradient(kernel, &q, &z, |grad| rule.psi_adjoint(kernel, &q, &z, &psi, grad).unwrap());
         assert_eq!(kept, again);
+    }
+
+    #[test]
+    fn a_rule_is_its_sum_node_by_node() {
+        let kernel = kernel::parse("linear(variance=0.7) + matern32(lengthscale=1.3)", 2).unwrap();
+        let at = |i: usize, j: usize| ((3 * i + 5 * j) as f64 * 0.37).sin();
+        let (n, m, rule) = (5, 3, MonteCarlo::new(7, 1));
+        let q = Gaussians {
+            mean: Mat::from_fn(n, 2, at),
+            var: Mat::from_fn(n, 2, |i, j| 0.1 + at(j, i).powi(2)),
+        };
+        let z = Mat::from_fn(m, 2, |i, j| at(i + 11, j + 2));
+        let mut slow = Psi::zeros(n, m);
+        for i in 0..n {
+            let mut draws = rule.draws(2, i).unwrap();
+            for w in rule.weights(2) {
+                let mut x = [0.0; 2];
+                draws(&mut x);
+                (0..2).for_each(|d| x[d] = q.mean[(i, d)] + q.var[(i, d)].sqrt() * x[d]);
+                let k: Vec<f64> = (0..m).map(|j| kernel.eval(&x, z.row(j))).collect();
+                slow.psi0 += w * kernel.eval(&x, &x);
+                for j in 0..m {
+                    slow.psi1[(i, j)] += w * k[j];
+                    (0..m).for_each(|l| slow.psi2[(j, l)] += w * k[j] * k[l]);
+                }
+            }
+        }
+        let fast = Expectation::psi(&rule, &*kernel, &q, &z).unwrap();
+        let near =
+            |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12 * (1.0 + b.abs()));
+        assert!(near(&[fast.psi0], &[slow.psi0]), "{} {}", fast.psi0, slow.psi0);
+        assert!(near(fast.psi1.as_slice(), slow.psi1.as_slice()));
+        assert!(near(fast.psi2.as_slice(), slow.psi2.as_slice()));
+    }
+
+    #[test]
+    fn nothing_has_no_gradient() {
+        for (n, m, dim) in [(0, 3, 2), (4, 0, 2), (4, 3, 0)] {
+            let q = Gaussians { mean: Mat::zeros(n, dim), var: Mat::zeros(n, dim) };
+            let z = Mat::zeros(m, dim);
+            let kernel = Constant::new();
+            for rule in [&Unscented as &dyn Expectation, &MonteCarlo::new(4, 0), &Cubature5] {
+                let (psi, back) = rule.psi_and_back(&kernel, &q, &z).unwrap();
+                assert_eq!((psi.psi1.rows(), psi.psi1.cols(), psi.psi2.rows()), (n, m, m));
+                let _ = gradient(&kernel, &q, &z, |grad| back(&psi, grad).unwrap());
+            }
+        }
     }
 
     #[test]

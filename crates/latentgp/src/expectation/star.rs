@@ -9,7 +9,7 @@
 //! repeated, and counts nothing.
 
 use super::points::Points;
-use super::rule::Rule;
+use super::rule::{Rule, common, doubled};
 use super::{Back, Gaussians, Psi, PsiGrad};
 use crate::blocks::{self, part_rows};
 use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarBlocks, StarKernel};
@@ -66,7 +66,7 @@ impl<'a> Stars<'a> {
         let weights = rule.weights(dim);
         let together = (ROOM / (LANES * z.rows().max(1))).max(2 * dim + 1);
         let arms = Arms::of(&rule.nodes(dim), &weights, together)?;
-        let common = weights.iter().all(|w| *w == weights[0]).then_some(weights[0]);
+        let common = common(&weights);
         Some(Stars { kernel, q, z, arms, common, weight: weights.iter().sum() })
     }
 
@@ -238,8 +238,7 @@ impl<'a> Stars<'a> {
         if n == 0 || self.z.rows() == 0 {
             return;
         }
-        let mut doubled = bar.psi2.t();
-        doubled.add_scaled(1.0, &bar.psi2);
+        let doubled = doubled(&bar.psi2, 1.0);
         let rows = part_rows(n);
         let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, out| {
             let kept = kept.get(points.start / rows);

@@ -13,11 +13,12 @@ pub const BLOCK_POINTS: usize = 16;
 
 /// A kernel with Z, and with room to work in.
 pub trait CrossBlocks: Send {
-    /// K = k(z, x), M×L, at the points x, Q×L; L is a multiple of [`BLOCK_POINTS`]. Block `place` is kept until the next of
-    /// that place; places are counted from 0.
+    /// Writes K = k(z, x), M×L, at the points x, Q×L, to `out`, which has that shape; L is a multiple of [`BLOCK_POINTS`].
+    /// Block `place` is kept until the next of that place; places are counted from 0.
     fn cross(&mut self, place: usize, x: &Mat, out: &mut Mat);
 
-    /// Adds ∂F/∂x, Q×L, for the x and the K of the last [`cross`](Self::cross) of that place, with `bar` = ∂F/∂K.
+    /// Adds ∂F/∂x, Q×L, for the x and the K of the last [`cross`](Self::cross) of that place, with `bar` = ∂F/∂K. Lanes that
+    /// only fill the multiple have 0 in K and in `bar`.
     fn cross_adjoint(&mut self, place: usize, x: &Mat, k: &Mat, bar: &Mat, x_bar: &mut Mat);
 
     /// How many numbers a block keeps for each of its points.

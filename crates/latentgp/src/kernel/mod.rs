@@ -198,7 +198,7 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
         None
     }
 
-    /// Blocks at many sets of points and the same Z, where they cost less than as many calls of
+    /// Blocks at many sets of points, in lanes, and the same Z, where they cost less than as many calls of
     /// [`cross`](Self::cross) and [`cross_adjoint`](Self::cross_adjoint); `None` where they do not.
     fn blocks(&self, _z: &Mat) -> Option<Box<dyn CrossBlocks + '_>> {
         None

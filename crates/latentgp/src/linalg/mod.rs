@@ -82,11 +82,6 @@ pub fn add_ata(alpha: f64, a: &Mat, out: &mut Mat) {
     add_lower(alpha, view(a).transpose(), view(a), out);
 }
 
-/// The lower triangle of out += aᵀb, for a product that is symmetric; see [`mirror_lower`].
-pub fn add_atb_lower(a: &Mat, b: &Mat, out: &mut Mat) {
-    add_lower(1.0, view(a).transpose(), view(b), out);
-}
-
 /// The lower triangle of out += alpha · a bᵀ, for a product that is symmetric; see [`mirror_lower`].
 pub(crate) fn add_abt_lower(alpha: f64, a: &Mat, b: &Mat, out: &mut Mat) {
     match rows::suits(a) {

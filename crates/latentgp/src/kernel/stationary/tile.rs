@@ -1,12 +1,13 @@
-//! Blocks of stationary kernels at many points, one lane a point: nothing is summed across lanes until the end.
+//! Blocks of stationary kernels at many points, one lane a point: sums stay in the lanes of a register until the end.
 //!
 //! ```text
-//! e = (x − z)/ℓ     r² = Σ_q e²     H = K̄ ∘ σ²κ'(r²)     X = Σ_m H e     Y = Σ_n H e
-//! x̄ = 2X/ℓ     z̄ = −2Y/ℓ     ℓ̄ = −2 (Σ_n x X − Σ_m z Y)/ℓ²
+//! e = x − z     r² = Σ_q e²     H = K̄ ∘ σ²κ'(r²)     X = Σ_m H e     Y = Σ_n H e
+//! x̄ = 2X/ℓ     z̄ = −2Y/ℓ     ℓ̄ = −2 (Σ_n x X − Σ_m z Y)/ℓ
 //! ```
 //!
-//! Points are shifted by the mean of Z, so that the difference in ℓ̄ loses no more digits than their spread costs it. The
-//! slope of κ is kept from a block to its adjoint. Inputs of many columns have theirs by products of matrices, see [`Wide`].
+//! On the right, points and Z are shifted by the mean of Z and divided by ℓ: differences lose no more digits than the spread
+//! of the points costs them. The slope of κ is kept from a block to its adjoint. Inputs of many columns have their adjoint by
+//! products of matrices, see [`Wide`].
 
 use super::shapes::scaled;
 use super::wide::{WIDE, Wide};
@@ -70,6 +71,7 @@ impl<'a, S: Shape> Tile<'a, S> {
 
     /// Takes some points.
     fn take(&mut self, x: &Mat) {
+        debug_assert!(x.cols().is_multiple_of(WIDTH), "{} points", x.cols());
         self.x.resize(x.rows(), x.cols());
         let rows = self.x.as_mut_slice().chunks_exact_mut(x.cols()).zip(x.as_slice().chunks_exact(x.cols()));
         for ((to, x), (mean, inverse)) in rows.zip(self.mean.iter().zip(&self.inverse)) {
@@ -81,7 +83,7 @@ impl<'a, S: Shape> Tile<'a, S> {
 impl<S: Shape> CrossBlocks for Tile<'_, S> {
     fn cross(&mut self, place: usize, x: &Mat, out: &mut Mat) {
         if x.is_empty() {
-            return out.fill(self.kernel.variance.get());
+            return;
         }
         self.take(x);
         vectorize(Cross { tile: self, place, out });
@@ -311,10 +313,10 @@ mod tests {
     }
 
     /// Blocks of two sets of points beside `cross` and `cross_adjoint` of both together.
-    fn compare(kernel: &dyn Kernel, rows: [usize; 2]) {
+    fn compare(kernel: &dyn Kernel, rows: [usize; 2], offset: f64) {
         let dim = kernel.input_dim().unwrap();
         let (n, m) = (rows[0] + rows[1], 5);
-        let point = |by: f64| move |i: usize, j: usize| (by * (i * dim + j) as f64).sin();
+        let point = |by: f64| move |i: usize, j: usize| offset + (by * (i * dim + j) as f64).sin();
         let (x, z) = (Mat::from_fn(n, dim, point(0.7)), Mat::from_fn(m, dim, point(1.3)));
         let bar = Mat::from_fn(n, m, |i, j| ((3 * i + j) as f64).cos());
         let count = param::count(kernel);
@@ -368,13 +370,14 @@ mod tests {
         wide.lengthscale.set(4.0);
         let network = Mlp::new(2, &[7, WIDE + 1], Rbf::new(WIDE + 1)).unwrap();
         for rows in [[1, 40], [16, 17], [129, 3]] {
-            compare(&rbf, rows);
-            compare(&Matern32::isotropic(2), rows);
-            compare(&RationalQuadratic::new(4), rows);
-            compare(&wide, rows);
-            compare(&network, rows);
-            compare(&Mlp::new(2, &[6, 3], Rbf::new(3)).unwrap(), rows);
-            compare(&Periodic::new(2), rows);
+            compare(&rbf, rows, 0.0);
+            compare(&rbf, rows, 100.0);
+            compare(&Matern32::isotropic(2), rows, 0.0);
+            compare(&RationalQuadratic::new(4), rows, 0.0);
+            compare(&wide, rows, 0.0);
+            compare(&network, rows, 0.0);
+            compare(&Mlp::new(2, &[6, 3], Rbf::new(3)).unwrap(), rows, 0.0);
+            compare(&Periodic::new(2), rows, 0.0);
         }
     }
 }
