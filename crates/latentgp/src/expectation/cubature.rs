@@ -22,7 +22,7 @@ impl Rule for Cubature5 {
         let q = dim as f64;
         let mut weights = vec![2.0 / (q + 2.0)];
         weights.extend(vec![(4.0 - q) / (2.0 * (q + 2.0).powi(2)); 2 * dim]);
-        weights.extend(vec![1.0 / (q + 2.0).powi(2); 2 * dim * (dim - 1)]);
+        weights.extend(vec![1.0 / (q + 2.0).powi(2); 2 * dim * dim.saturating_sub(1)]);
         weights
     }
     fn nodes(&self, dim: usize) -> Mat {
