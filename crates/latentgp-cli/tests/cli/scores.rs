@@ -70,7 +70,8 @@ fn missing_inputs_are_taken_wherever_the_model_takes_them() {
     let row = |i: usize| {
         let (a, b) = (0.1 * i as f64, (0.7 * i as f64).sin());
         let shown = if i % 7 == 3 { String::new() } else { format!("{b}") };
-        format!("{a},{shown},0.05,{}\n", a.sin() + 0.5 * b)
+        let noise = 0.05 * (37.0 * (i * i) as f64).sin();
+        format!("{a},{shown},0.05,{}\n", a.sin() + 0.5 * b + noise)
     };
     folder.write("holes.csv", &format!("a,b,b_err,y\n{}", (0..40).map(row).collect::<String>()));
     let base = "regress holes.csv --target y --columns a,b --model sparse --inducing 12 --max-iter 60";
