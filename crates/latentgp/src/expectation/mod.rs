@@ -24,6 +24,7 @@ pub mod correlated;
 mod cubature;
 mod gauss_hermite;
 mod monte_carlo;
+mod node_sums;
 mod nodes;
 mod parse;
 mod points;

@@ -8,8 +8,9 @@
 //! A tile has B points, in lanes, and all arms; its K stays in the cache. Where B is more than there are points, the last is
 //! repeated, and counts nothing.
 
+use super::node_sums::{common, doubled};
 use super::points::Points;
-use super::rule::{Rule, common, doubled};
+use super::rule::Rule;
 use super::{Back, Gaussians, Psi, PsiGrad};
 use crate::blocks::{self, part_rows};
 use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarBlocks, StarKernel};

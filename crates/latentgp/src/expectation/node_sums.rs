@@ -1,0 +1,367 @@
+//! The sums of a rule over its nodes, and their adjoint; see [`rule`](super::rule) for the formulas.
+//!
+//! Points and nodes go in [`tiles`](super::nodes) of some hundred places, in lanes. What is dear is kept for the way back
+//! where there is little of it, and computed again otherwise, so that memory beyond some 40 MB stays O(NM + M²) for any
+//! number of nodes.
+
+use super::nodes::{Nodes, Tile};
+use super::points::Points;
+use super::rule::Rule;
+use super::{Gaussians, Psi, PsiGrad};
+use crate::blocks::{self, part_rows};
+use crate::kernel::{CrossBlocks, Kernel, blocks_of};
+use crate::linalg::{self, Cholesky, Op};
+use crate::mat::Mat;
+use crate::param;
+use crate::scratch;
+use crate::vmath::even_groups;
+use std::ops::Range;
+use std::sync::Mutex;
+
+/// So many numbers, 40 MB, are kept for the way back: the kernel's values, and what they are made of.
+const MOST_KEPT: f64 = 5e6;
+/// So many, 2 MB, where they are cheap.
+const MOST_CHEAP: f64 = 2.5e5;
+
+/// Points of a tile at the most.
+const MOST_POINTS: usize = 208;
+
+/// The nodes of all points, their weights, and what they meet.
+pub(super) struct Plan<'a, R: Rule> {
+    nodes: Nodes<'a, R>,
+    weights: Vec<f64>,
+    /// The weight of every node, where all have the same.
+    common: Option<f64>,
+    /// Where given, Ψ2 is whitened by this factor of Kzz.
+    whiten: Option<&'a Cholesky>,
+}
+
+/// The weight that all nodes have, where they have one.
+pub(super) fn common(weights: &[f64]) -> Option<f64> {
+    weights.first().copied().filter(|first| weights.iter().all(|w| w == first))
+}
+
+/// by · (Ψ̄2 + Ψ̄2ᵀ).
+pub(super) fn doubled(psi2_bar: &Mat, by: f64) -> Mat {
+    let mut sum = psi2_bar.t();
+    sum.add_scaled(1.0, psi2_bar);
+    sum.scale(by);
+    sum
+}
+
+/// Multiplies the columns of each node by its weight.
+fn weigh(k: &mut Mat, points: usize, weights: &[f64]) {
+    for j in 0..k.rows() {
+        for (node, w) in k.row_mut(j).chunks_exact_mut(points).zip(weights) {
+            node.iter_mut().for_each(|v| *v *= w);
+        }
+    }
+}
+
+/// What is kept of the tiles for the way back.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Keep {
+    /// Nothing at all.
+    Nothing,
+    /// ξ, where it was drawn.
+    Nodes,
+    /// K, and what it is made of.
+    All,
+}
+
+/// What works on some points; all tiles if they are kept, and room for one.
+pub(super) struct Work<'a> {
+    blocks: Box<dyn CrossBlocks + 'a>,
+    points: Points,
+    tile: Tile,
+    kept: Vec<Tile>,
+    k_bar: Mat,
+    x_bar: Mat,
+    /// Room for K with weights, and for what all tiles of some points share: Ψ1ᵀ or its gradient.
+    weighted: Mat,
+    shared: Mat,
+}
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        let room = [&mut self.k_bar, &mut self.x_bar, &mut self.weighted, &mut self.shared];
+        room.into_iter().for_each(scratch::give);
+    }
+}
+
+impl<'a, R: Rule> Plan<'a, R> {
+    pub fn new(
+        rule: &'a R,
+        kernel: &'a dyn Kernel,
+        q: &'a Gaussians,
+        z: &'a Mat,
+        whiten: Option<&'a Cholesky>,
+    ) -> Self {
+        let weights = rule.weights(q.dim());
+        let common = common(&weights);
+        Plan { nodes: Nodes::new(rule, kernel, q, z, weights.len()), weights, common, whiten }
+    }
+
+    /// Operations a point, roughly.
+    fn cost(&self) -> usize {
+        let m = self.nodes.z.rows();
+        self.weights.len().saturating_mul(m * (16 + m / 4))
+    }
+
+    /// What is worth to be kept for the way back.
+    pub fn keeps(&self) -> Keep {
+        let places = self.nodes.count as f64 * self.nodes.q.n() as f64;
+        let (m, dim) = (self.nodes.z.rows(), self.nodes.q.dim());
+        let blocks = blocks_of(self.nodes.kernel, self.nodes.z);
+        let most = if blocks.is_cheap() { MOST_CHEAP } else { MOST_KEPT };
+        if places * (blocks.kept() + m + 2 * dim) as f64 <= most {
+            Keep::All
+        } else if self.nodes.are_drawn() && places * dim as f64 <= MOST_KEPT {
+            Keep::Nodes
+        } else {
+            Keep::Nothing
+        }
+    }
+
+    fn work(&self) -> Work<'a> {
+        Work {
+            blocks: blocks_of(self.nodes.kernel, self.nodes.z),
+            points: Points::default(),
+            tile: Tile::default(),
+            kept: Vec::new(),
+            k_bar: Mat::default(),
+            x_bar: Mat::default(),
+            weighted: Mat::default(),
+            shared: Mat::default(),
+        }
+    }
+
+    /// Ψ0, the lower triangle of Ψ2, and what worked on some points; adds their rows of Ψ1.
+    fn forward(&self, points: Range<usize>, psi1: &mut [f64], keep: Keep) -> (f64, Mat, Work<'a>) {
+        let (m, from) = (self.nodes.z.rows(), points.start);
+        let (mut psi0, mut psi2, mut work) = (0.0, Mat::zeros(m, m), self.work());
+        for points in even_groups(points, MOST_POINTS) {
+            let (rows, mut streams) = (points.len(), self.nodes.streams(points.clone()));
+            let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
+            scratch::shape(&mut work.shared, m, rows);
+            work.shared.fill(0.0);
+            work.points.place(points, self.nodes.q, 1);
+            for nodes in self.nodes.batches(rows) {
+                let Work { blocks, points, tile, kept, weighted, shared, .. } = &mut work;
+                self.nodes.draw(points, nodes, &mut streams, tile);
+                self.nodes.cross(points, tile, &mut **blocks);
+                let weights = &self.weights[tile.nodes.clone()];
+                psi0 += self.nodes.diag(points, tile, weights);
+                for j in 0..m {
+                    let sums = shared.row_mut(j);
+                    for (k, w) in tile.k.row(j).chunks_exact(rows).zip(weights) {
+                        sums.iter_mut().zip(k).for_each(|(sum, k)| *sum += w * k);
+                    }
+                }
+                if let Some(l) = self.whiten {
+                    l.solve_l(&mut tile.k);
+                }
+                match self.common {
+                    Some(w) => linalg::add_abt_lower(w, &tile.k, &tile.k, &mut psi2),
+                    None => {
+                        scratch::shape(weighted, m, tile.k.cols());
+                        weighted.as_mut_slice().copy_from_slice(tile.k.as_slice());
+                        weigh(weighted, rows, weights);
+                        linalg::add_abt_lower(1.0, &tile.k, weighted, &mut psi2);
+                    }
+                }
+                match keep {
+                    Keep::Nothing => {}
+                    Keep::Nodes => kept.push(tile.take_nodes()),
+                    Keep::All => kept.push(std::mem::replace(tile, Tile::at(tile.place + 1))),
+                }
+            }
+            psi1.chunks_exact_mut(m).enumerate().for_each(|(i, row)| {
+                row.iter_mut().enumerate().for_each(|(j, out)| *out += work.shared[(j, i)]);
+            });
+        }
+        (psi0, psi2, work)
+    }
+
+    /// Ψ, and what worked on each part where it is kept.
+    pub fn psi(&self, keep: Keep) -> (Psi, Vec<Mutex<Option<Work<'a>>>>) {
+        let (n, m) = (self.nodes.q.n(), self.nodes.z.rows());
+        let (mut psi, mut kept) = (Psi::zeros(n, m), Vec::new());
+        if n == 0 || m == 0 {
+            return (psi, kept);
+        }
+        let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
+            let (psi0, psi2, mut work) = self.forward(points, psi1, keep);
+            let kept = match keep {
+                Keep::Nothing => None,
+                Keep::Nodes => {
+                    let mut fresh = self.work();
+                    std::mem::swap(&mut fresh.kept, &mut work.kept);
+                    Some(fresh)
+                }
+                Keep::All => Some(work),
+            };
+            (psi0, psi2, kept)
+        });
+        for (psi0, psi2, work) in parts {
+            psi.psi0 += psi0;
+            psi.psi2.add_scaled(1.0, &psi2);
+            kept.push(Mutex::new(work));
+        }
+        linalg::mirror_lower(&mut psi.psi2);
+        (psi, kept)
+    }
+
+    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄. `doubled` is Ψ̄2 + Ψ̄2ᵀ, by the weight that nodes have in common.
+    fn backward(
+        &self,
+        points: Range<usize>,
+        kept: Option<Work<'a>>,
+        bar: &Psi,
+        doubled: &Mat,
+        mean: &mut [f64],
+        var: &mut [f64],
+    ) -> (Vec<f64>, Mat) {
+        let (m, dim, from) = (self.nodes.z.rows(), self.nodes.q.dim(), points.start);
+        let mut theta = vec![0.0; param::count(self.nodes.kernel)];
+        let mut z_bar = Mat::zeros(m, dim);
+        let weight = self.common.unwrap_or(1.0);
+        let (mut work, mut next) = (kept.unwrap_or_else(|| self.work()), 0);
+        for points in even_groups(points, MOST_POINTS) {
+            let (rows, own) = (points.len(), (points.start - from) * dim..(points.end - from) * dim);
+            scratch::shape(&mut work.shared, m, rows);
+            for (i, n) in points.clone().enumerate() {
+                bar.psi1.row(n).iter().enumerate().for_each(|(j, bar)| work.shared[(j, i)] = weight * bar);
+            }
+            let mut streams = Vec::new();
+            if work.kept.is_empty() {
+                streams = self.nodes.streams(points.clone());
+            }
+            work.points.place(points, self.nodes.q, 1);
+            work.points.clear_bars();
+            for nodes in self.nodes.batches(rows) {
+                let Work { blocks, points, tile, kept, k_bar, x_bar, shared, .. } = &mut work;
+                let tile = match kept.get_mut(next) {
+                    Some(kept) if kept.has_values() => kept,
+                    some => {
+                        match some {
+                            Some(kept) => tile.put_nodes(kept),
+                            None => self.nodes.draw(points, nodes, &mut streams, tile),
+                        }
+                        self.nodes.cross(points, tile, &mut **blocks);
+                        tile
+                    }
+                };
+                next += 1;
+                let weights = &self.weights[tile.nodes.clone()];
+                scratch::shape(k_bar, m, tile.k.cols());
+                for j in 0..m {
+                    let row = k_bar.row_mut(j);
+                    row[rows * weights.len()..].fill(0.0);
+                    row.chunks_exact_mut(rows)
+                        .take(weights.len())
+                        .for_each(|node| node.copy_from_slice(shared.row(j)));
+                }
+                linalg::gemm(1.0, doubled, Op::N, &tile.k, Op::N, k_bar);
+                if self.common.is_none() {
+                    weigh(k_bar, rows, weights);
+                }
+                self.nodes.pull(points, tile, &mut **blocks, k_bar, x_bar);
+                self.nodes.pull_diag(points, tile, weights, bar.psi0, &mut theta);
+            }
+            work.points.hand_out(&mut mean[own.clone()], &mut var[own]);
+        }
+        work.blocks.finish(&mut theta, &mut z_bar);
+        (theta, z_bar)
+    }
+
+    /// Adds the gradient, from what each part kept.
+    pub fn psi_adjoint(&self, kept: &[Mutex<Option<Work<'a>>>], bar: &Psi, grad: PsiGrad<'_>) {
+        let n = self.nodes.q.n();
+        if n == 0 || self.nodes.z.rows() == 0 || self.nodes.q.dim() == 0 {
+            return;
+        }
+        let doubled = doubled(&bar.psi2, self.common.unwrap_or(1.0));
+        let rows = part_rows(n);
+        let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, [mean, var]| {
+            let kept = kept.get(points.start / rows).and_then(|k| k.lock().ok()?.take());
+            self.backward(points, kept, bar, &doubled, mean, var)
+        });
+        for (theta, z_bar) in &parts {
+            grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);
+            grad.z.add_scaled(1.0, z_bar);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cubature5, Expectation, GaussHermite, MonteCarlo, gradient};
+    use super::*;
+    use crate::kernel::{self, Matern32};
+
+    /// Ψ with what was kept of it beside Ψ and its adjoint, each by itself.
+    fn compare<R: Rule>(rule: &R, kernel: &dyn Kernel, n: usize, keeps: Keep) {
+        let at = |i: usize, j: usize| ((3 * i + 5 * j) as f64 * 0.37).sin();
+        let q = Gaussians {
+            mean: Mat::from_fn(n, 2, at),
+            var: Mat::from_fn(n, 2, |i, j| 0.1 + at(j, i).powi(2)),
+        };
+        let z = Mat::from_fn(5, 2, |i, j| at(i + 11, j + 2));
+        assert!(Plan::new(rule, kernel, &q, &z, None).keeps() == keeps);
+        let (psi, back) = rule.psi_and_back(kernel, &q, &z).unwrap();
+        assert_eq!(psi, Expectation::psi(rule, kernel, &q, &z).unwrap());
+        let kept = gradient(kernel, &q, &z, |grad| back(&psi, grad).unwrap());
+        let again = gradient(kernel, &q, &z, |grad| rule.psi_adjoint(kernel, &q, &z, &psi, grad).unwrap());
+        assert_eq!(kept, again);
+    }
+
+    #[test]
+    fn a_rule_is_its_sum_node_by_node() {
+        let kernel = kernel::parse("linear(variance=0.7) + matern32(lengthscale=1.3)", 2).unwrap();
+        let at = |i: usize, j: usize| ((3 * i + 5 * j) as f64 * 0.37).sin();
+        let (n, m, rule) = (5, 3, MonteCarlo::new(7, 1));
+        let q = Gaussians {
+            mean: Mat::from_fn(n, 2, at),
+            var: Mat::from_fn(n, 2, |i, j| 0.1 + at(j, i).powi(2)),
+        };
+        let z = Mat::from_fn(m, 2, |i, j| at(i + 11, j + 2));
+        let mut slow = Psi::zeros(n, m);
+        for i in 0..n {
+            let mut draws = rule.draws(2, i).unwrap();
+            for w in rule.weights(2) {
+                let mut x = [0.0; 2];
+                draws(&mut x);
+                (0..2).for_each(|d| x[d] = q.mean[(i, d)] + q.var[(i, d)].sqrt() * x[d]);
+                let k: Vec<f64> = (0..m).map(|j| kernel.eval(&x, z.row(j))).collect();
+                slow.psi0 += w * kernel.eval(&x, &x);
+                for j in 0..m {
+                    slow.psi1[(i, j)] += w * k[j];
+                    (0..m).for_each(|l| slow.psi2[(j, l)] += w * k[j] * k[l]);
+                }
+            }
+        }
+        let fast = Expectation::psi(&rule, &*kernel, &q, &z).unwrap();
+        let near =
+            |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12 * (1.0 + b.abs()));
+        assert!(near(&[fast.psi0], &[slow.psi0]), "{} {}", fast.psi0, slow.psi0);
+        assert!(near(fast.psi1.as_slice(), slow.psi1.as_slice()));
+        assert!(near(fast.psi2.as_slice(), slow.psi2.as_slice()));
+    }
+
+    #[test]
+    fn tiles_that_were_kept_give_the_gradient_of_those_computed_again() {
+        const MANY: usize = MOST_KEPT as usize / 63 + 1;
+        let kernels =
+            ["rational_quadratic", "mlp(hidden=[4, 3], base=rbf)", "periodic(dims=[0]) * linear + matern32"];
+        for kernel in kernels.map(|k| kernel::parse(k, 2).unwrap()) {
+            compare(&MonteCarlo::new(7, 1), &*kernel, 150, Keep::All);
+            compare(&GaussHermite::new(3), &*kernel, 150, Keep::All);
+            compare(&Cubature5, &*kernel, 150, Keep::All);
+            compare(&MonteCarlo::new(7, 1), &*kernel, MANY, Keep::Nodes);
+        }
+        compare(&MonteCarlo::new(30, 1), &Matern32::new(2), 150, Keep::All);
+        compare(&MonteCarlo::new(300, 1), &Matern32::new(2), 150, Keep::Nodes);
+        compare(&GaussHermite::new(12), &Matern32::new(2), 150, Keep::Nothing);
+    }
+}
