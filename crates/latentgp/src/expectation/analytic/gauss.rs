@@ -15,9 +15,9 @@ use std::ops::Range;
 /// Products of ψ1 below this count as 0.
 const NOTHING: f64 = 1e-290;
 
-/// Moves a group to some points and returns √∏D, 0 in the lanes that are left.
+/// Moves a group to some points, with `EXPONENTS` or δ alone, and returns √∏D, 0 in the lanes that are left.
 #[inline(always)]
-pub(super) fn place<const FMA: bool, const L: usize>(
+pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
     group: &mut Group<L>,
     pair: &Pair<'_>,
     q: &Gaussians,
@@ -26,17 +26,18 @@ pub(super) fn place<const FMA: bool, const L: usize>(
     let (a, b) = (&pair.t.precision, &pair.u.precision);
     let count = points.len();
     let mut product = [1.0; L];
-    group.place::<FMA>(q, points, |q, var| {
-        let (a, b) = (a[q], b[q]);
-        let mut e = Quadratic { left: [0.0; L], right: [0.0; L], link: [0.0; L] };
-        for l in 0..L {
-            let (d, sab) = (1.0 / (1.0 + (a + b) * var[l]), var[l] * a * b);
-            e.left[l] = -0.5 * d * (a + sab);
-            e.right[l] = -0.5 * d * (b + sab);
-            e.link[l] = d * sab;
+    group.place(q, points);
+    if EXPONENTS {
+        for (((a, b), var), e) in a.iter().zip(b).zip(&group.var).zip(&mut group.exponents) {
+            for l in 0..L {
+                let (d, sab) = (1.0 / (1.0 + (a + b) * var[l]), var[l] * a * b);
+                e.left[l] = -0.5 * d * (a + sab);
+                e.right[l] = -0.5 * d * (b + sab);
+                e.link[l] = d * sab;
+            }
         }
-        e
-    });
+    }
+    group.spread::<FMA, EXPONENTS>();
     for ((a, b), var) in a.iter().zip(b).zip(&group.var) {
         for l in 0..L {
             product[l] *= 1.0 + (a + b) * var[l];
@@ -73,7 +74,7 @@ impl Laned for EachRow<'_> {
         let mut lines = vec![0.0; L * group.right.len() * BLOCK];
         let width = lines.len() / L;
         for points in groups(self.points, L) {
-            let factor = place::<FMA, L>(&mut group, self.pair, self.q, points.clone());
+            let factor = place::<FMA, true, L>(&mut group, self.pair, self.q, points.clone());
             for (c, exponents) in group.right.iter().enumerate() {
                 let mut values = exp_rows::<FMA, L>(exponents);
                 for r in 0..BLOCK {
@@ -121,7 +122,7 @@ impl Laned for Sum<'_> {
         let sums = as_tiles_mut::<L>(&mut sums);
         let mut kept = self.kept.map(|kept| as_tiles_mut::<L>(kept).iter_mut());
         for points in groups(self.points, L) {
-            let factor = place::<FMA, L>(&mut group, self.pair, self.q, points);
+            let factor = place::<FMA, true, L>(&mut group, self.pair, self.q, points);
             let mut sums = sums.iter_mut();
             for b in 0..shape.row_blocks() {
                 for c in 0..shape.reach(b) {
@@ -194,12 +195,13 @@ impl Laned for Covariance<'_> {
                 let row = &self.psi1[(n - from) * m..(n - from + 1) * m];
                 row.iter().enumerate().for_each(|(j, v)| psi1[j / BLOCK][j % BLOCK][l] = *v);
             }
-            group.place::<FMA>(self.q, points, |q, var| {
-                let a = self.a[q];
+            group.place(self.q, points);
+            for ((a, var), e) in self.a.iter().zip(&group.var).zip(&mut group.exponents) {
                 let link = var.map(|s| a * a * s / (1.0 + 2.0 * a * s));
                 let side = std::array::from_fn(|l| -0.5 * a * link[l] * var[l] / (1.0 + a * var[l]));
-                Quadratic { left: side, right: side, link }
-            });
+                *e = Quadratic { left: side, right: side, link };
+            }
+            group.spread::<FMA, true>();
             // ∏(1 + a²S²D₂) − 1, which keeps its digits where S is small.
             let mut grown = [0.0; L];
             for (a, var) in self.a.iter().zip(&group.var) {

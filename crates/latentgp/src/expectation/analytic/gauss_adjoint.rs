@@ -49,9 +49,10 @@ pub(super) fn pull(
 /// other side's δ and r with 1.
 type Gathered<const L: usize> = [[f64; L]; 3];
 
-/// Gathers one side in dimension `q`, and takes w_r rδ − w_v v from its z̄. Sums, δ and z̄ have Q + 1 for each block.
+/// Gathers one side in dimension `q`, and takes w_r rδ − w_v v from its z̄. Sums, δ and z̄ have Q + 1 for each block. A side
+/// that is not `LINKED` to another has no v.
 #[inline(always)]
-fn gather<const FMA: bool, const L: usize>(
+fn gather<const FMA: bool, const LINKED: bool, const L: usize>(
     (q, dim): (usize, usize),
     sums: &[Rows<L>],
     deltas: &[Rows<L>],
@@ -66,9 +67,12 @@ fn gather<const FMA: bool, const L: usize>(
             for l in 0..L {
                 let first = r[i][l] * delta[i][l];
                 all[0][l] = fma::<FMA>(first, delta[i][l], all[0][l]);
-                all[1][l] = fma::<FMA>(v[i][l], delta[i][l], all[1][l]);
                 all[2][l] += first;
-                z[i][l] = fma::<FMA>(w_v[l], v[i][l], fma::<FMA>(-w_r[l], first, z[i][l]));
+                z[i][l] = fma::<FMA>(-w_r[l], first, z[i][l]);
+                if LINKED {
+                    all[1][l] = fma::<FMA>(v[i][l], delta[i][l], all[1][l]);
+                    z[i][l] = fma::<FMA>(w_v[l], v[i][l], z[i][l]);
+                }
             }
         }
         z_bar[q] = z;
@@ -216,7 +220,10 @@ impl Laned for Pull<'_> {
         let mut lanes = LaneSlopes::<L>::new(dim);
         let start = points.start;
         for points in groups(points, L) {
-            let factor = place::<FMA, L>(&mut group, pair, q, points.clone());
+            let factor = match kept {
+                Some(_) => place::<FMA, false, L>(&mut group, pair, q, points.clone()),
+                None => place::<FMA, true, L>(&mut group, pair, q, points.clone()),
+            };
             let mut weights = all.iter();
             for (b, sums) in left.chunks_exact_mut(features).enumerate() {
                 let delta = &group.delta[b * features..(b + 1) * features];
@@ -266,12 +273,12 @@ impl Laned for Pull<'_> {
                 let cross: [f64; L] = std::array::from_fn(|l| scale[l] * var[l] * a * b);
                 let weigh = |p: f64| (std::array::from_fn(|l| scale[l] * p + cross[l]), cross);
                 let mut sides =
-                    ([[0.0; L]; 3], gather::<FMA, L>((k, dim), right, &group.delta, right_z, weigh(b)));
+                    ([[0.0; L]; 3], gather::<FMA, true, L>((k, dim), right, &group.delta, right_z, weigh(b)));
                 if shape.same {
                     sides.1 = sides.1.map(|lanes| lanes.map(|v| 0.5 * v));
                     sides.0 = sides.1;
                 } else {
-                    sides.0 = gather::<FMA, L>((k, dim), left, &group.delta, left_z, weigh(a));
+                    sides.0 = gather::<FMA, true, L>((k, dim), left, &group.delta, left_z, weigh(a));
                 }
                 let place = (k, points.start - start, dim);
                 lanes.take(place, pair, &var, (&factor, &total), sides, points.len(), &mut bars);
@@ -306,7 +313,7 @@ impl Laned for PullRows<'_> {
         let mut lanes = LaneSlopes::<L>::new(dim);
         let start = points.start;
         for points in groups(points, L) {
-            let factor = place::<FMA, L>(&mut group, pair, q, points.clone());
+            let factor = place::<FMA, true, L>(&mut group, pair, q, points.clone());
             for (l, n) in points.clone().enumerate() {
                 weigh(n, &mut line);
                 line.iter()
@@ -329,7 +336,8 @@ impl Laned for PullRows<'_> {
                     continue;
                 }
                 let weight = std::array::from_fn(|l| factor[l] * b / (1.0 + b * var[l]));
-                let right = gather::<FMA, L>((k, dim), &sums, &group.delta, &mut z_bar, (weight, [0.0; L]));
+                let right =
+                    gather::<FMA, false, L>((k, dim), &sums, &group.delta, &mut z_bar, (weight, [0.0; L]));
                 let place = (k, points.start - start, dim);
                 let sides = ([[0.0; L]; 3], right);
                 lanes.take(place, pair, &var, (&factor, &total), sides, points.len(), &mut bars);

@@ -71,10 +71,10 @@ fn backward(plan: &Plan<'_>, kept: &[Kept], bar: &Psi, grad: PsiGrad<'_>) {
     if n == 0 || m == 0 || dim == 0 {
         return;
     }
-    let rows = part_rows(n);
+    let (rows, weights) = (part_rows(n), plan.weights(bar));
     let parts = blocks::each_part(n, 3 * cost(dim, m), [grad.mean, grad.var], |points, [mean, var]| {
         let kept = kept.get(points.start / rows);
-        plan.backward(points, bar, mean, var, kept)
+        plan.backward(points, (bar, &weights), mean, var, kept)
     });
     for part in &parts {
         grad.theta.iter_mut().zip(&part.theta).for_each(|(a, b)| *a += b);

@@ -9,6 +9,7 @@ use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch::Scratch;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Of each pair the values at some points, where they were kept.
@@ -145,11 +146,30 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄.
+    /// F̄ of the values of every pair, which is the same at every point.
+    pub fn weights(&self, bar: &Psi) -> Vec<Vec<f64>> {
+        let m = self.z.rows();
+        let monomials =
+            |f: &Factor| -> Vec<f64> { (0..m).map(|j| f.monomial(self.z.row(j), None)).collect() };
+        let of = |pair: &Pair<'_>| {
+            let (left, right) = (monomials(pair.t), monomials(pair.u));
+            let mut weights = vec![0.0; pair.rows * pair.cols];
+            for i in 0..m {
+                for j in 0..m {
+                    weights[i.min(pair.rows - 1) * pair.cols + j.min(pair.cols - 1)] +=
+                        left[i] * pair.scale() * right[j] * pair_bar(pair, bar, i, j);
+                }
+            }
+            weights
+        };
+        self.pairs().iter().map(of).collect()
+    }
+
+    /// θ̄ and Z̄ of some points, given the [`weights`](Self::weights); adds their rows of μ̄ and S̄.
     pub fn backward(
         &self,
         points: Range<usize>,
-        bar: &Psi,
+        (bar, weights): (&Psi, &[Vec<f64>]),
         mean_bar: &mut [f64],
         var_bar: &mut [f64],
         kept: Option<&Kept>,
@@ -191,40 +211,19 @@ impl<'a> Plan<'a> {
                 }
             }
         }
-        for (p, pair) in self.pairs().iter().enumerate() {
+        for (p, (pair, weights)) in self.pairs().iter().zip(weights).enumerate() {
             let kept = kept.and_then(|kept| kept[p].as_deref());
-            // F̄ of C: both places of Ψ2 that an entry of C reaches.
-            let c_bar = |i: usize, j: usize| match (pair.same, i.cmp(&j)) {
-                (true, std::cmp::Ordering::Less) => 0.0,
-                (true, std::cmp::Ordering::Equal) => bar.psi2[(i, j)],
-                _ => bar.psi2[(i, j)] + bar.psi2[(j, i)],
-            };
-            let mut weights = vec![0.0; pair.rows * pair.cols];
-            for i in 0..m {
-                let left = pair.t.monomial(self.z.row(i), None) * pair.scale();
-                for j in 0..m {
-                    let right = pair.u.monomial(self.z.row(j), None);
-                    weights[i.min(pair.rows - 1) * pair.cols + j.min(pair.cols - 1)] +=
-                        left * right * c_bar(i, j);
-                }
-            }
             let bars = Bars { mean: mean_bar, var: var_bar };
-            let values = self.pull(pair, points.clone(), Weights::Same(&weights, kept), bars, &mut got);
+            let values = self.pull(pair, points.clone(), Weights::Same(weights, kept), bars, &mut got);
             if !pair.is_pure() {
-                self.pull_monomials(pair, &values, &c_bar, &mut got.z);
+                self.pull_monomials(pair, &values, bar, &mut got.z);
             }
         }
         got
     }
 
     /// Gradients through the monomials of z and z' of a pair, from its values summed over points.
-    fn pull_monomials(
-        &self,
-        pair: &Pair<'_>,
-        values: &[f64],
-        c_bar: &dyn Fn(usize, usize) -> f64,
-        z_bar: &mut Mat,
-    ) {
+    fn pull_monomials(&self, pair: &Pair<'_>, values: &[f64], bar: &Psi, z_bar: &mut Mat) {
         let m = self.z.rows();
         let size = pair.rows * pair.cols;
         let mut sum = vec![0.0; size];
@@ -232,7 +231,7 @@ impl<'a> Plan<'a> {
         for i in 0..m {
             for j in 0..m {
                 let e = sum[i.min(pair.rows - 1) * pair.cols + j.min(pair.cols - 1)];
-                let f = pair.scale() * c_bar(i, j) * e;
+                let f = pair.scale() * pair_bar(pair, bar, i, j) * e;
                 let (left, right) =
                     (pair.t.monomial(self.z.row(i), None), pair.u.monomial(self.z.row(j), None));
                 for &q in &pair.t.term.powers {
@@ -283,6 +282,15 @@ impl<'a> Plan<'a> {
             }
         }
         values
+    }
+}
+
+/// F̄ of entry (i, j) of C: both places of Ψ2 that it reaches.
+fn pair_bar(pair: &Pair<'_>, bar: &Psi, i: usize, j: usize) -> f64 {
+    match (pair.same, i.cmp(&j)) {
+        (true, Ordering::Less) => 0.0,
+        (true, Ordering::Equal) => bar.psi2[(i, j)],
+        _ => bar.psi2[(i, j)] + bar.psi2[(j, i)],
     }
 }
 

@@ -114,9 +114,10 @@ pub(super) struct Group<const L: usize> {
     /// What rows and columns add to the exponent.
     left: Vec<Rows<L>>,
     pub right: Vec<Rows<L>>,
-    /// μ and S of each dimension.
+    /// μ, S and the exponents of each dimension.
     pub mean: Vec<[f64; L]>,
     pub var: Vec<[f64; L]>,
+    pub exponents: Vec<Quadratic<L>>,
 }
 
 /// sum + weight δ².
@@ -144,19 +145,14 @@ impl<const L: usize> Group<L> {
             right: vec![[[0.0; L]; BLOCK]; blocks],
             mean: vec![[0.0; L]; dim],
             var: vec![[0.0; L]; dim],
+            exponents: vec![Quadratic { left: [0.0; L], right: [0.0; L], link: [0.0; L] }; dim],
         }
     }
 
-    /// Moves to some points, at most L, the last of which fills the lanes that are left; with the exponents given for
-    /// each dimension. The terms being the same, rows add what columns do.
+    /// Moves μ and S to some points, at most L, the last of which fills the lanes that are left.
     #[inline(always)]
-    pub fn place<const FMA: bool>(
-        &mut self,
-        at: &Gaussians,
-        points: Range<usize>,
-        exponent: impl Fn(usize, &[f64; L]) -> Quadratic<L>,
-    ) {
-        let (dim, last) = (self.dim, points.end - 1);
+    pub fn place(&mut self, at: &Gaussians, points: Range<usize>) {
+        let last = points.end - 1;
         for l in 0..L {
             let n = (points.start + l).min(last);
             for (q, (mean, var)) in at.mean.row(n).iter().zip(at.var.row(n)).enumerate() {
@@ -164,10 +160,16 @@ impl<const L: usize> Group<L> {
                 self.var[q][l] = *var;
             }
         }
+    }
+
+    /// δ at μ; with `EXPONENTS`, what rows and columns add to them too. The terms being the same, rows add what columns do.
+    #[inline(always)]
+    pub fn spread<const FMA: bool, const EXPONENTS: bool>(&mut self) {
+        let dim = self.dim;
         self.left.fill([[0.0; L]; BLOCK]);
         self.right.fill([[0.0; L]; BLOCK]);
-        for (q, (mean, var)) in self.mean.iter().zip(&self.var).enumerate() {
-            let Quadratic { left, right, link } = exponent(q, var);
+        for (q, (mean, exponents)) in self.mean.iter().zip(&self.exponents).enumerate() {
+            let Quadratic { left, right, link } = *exponents;
             let z = self.z.iter().skip(q).step_by(dim);
             let deltas = self.delta.iter_mut().skip(q).step_by(dim + 1);
             for ((z, delta), sum) in z.zip(deltas).zip(&mut self.right) {
@@ -178,7 +180,12 @@ impl<const L: usize> Group<L> {
                     }
                 }
                 *delta = new;
-                add_squares::<FMA, L>(sum, &right, &new);
+                if EXPONENTS {
+                    add_squares::<FMA, L>(sum, &right, &new);
+                }
+            }
+            if !EXPONENTS {
+                continue;
             }
             let deltas = self.delta.iter().skip(q).step_by(dim + 1);
             let linked = self.linked.iter_mut().skip(q).step_by(dim);
