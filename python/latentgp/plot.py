@@ -28,6 +28,8 @@ __all__ = ["forecast", "latent_map", "regression", "relevance"]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#444444")
 #: Points of one class have one marker, so that classes differ without colours as well.
 MARKERS = "os^DvPX*"
+#: Parts in which the points of each class are drawn, in turn with those of other classes.
+LAYERS = 8
 #: Points on each side of the grid behind a latent map.
 GRID = 60
 
@@ -88,7 +90,7 @@ def latent_map(
         points = ax.scatter(x, y, c=numbers, cmap="viridis", s=16, linewidths=0.4, edgecolors="white", zorder=3)
         ax.figure.colorbar(points, ax=ax, label=getattr(labels, "name", None) or "", pad=0.02)
     else:
-        for place, (name, rows) in enumerate(groups):
+        for place, name, rows in _layers(groups):
             ax.scatter(
                 x[rows], y[rows], s=18, color=COLOURS[place % len(COLOURS)], marker=MARKERS[place % len(MARKERS)],
                 linewidths=0.4, edgecolors="white", label=name, zorder=3,
@@ -366,6 +368,17 @@ def _groups(labels, count):
     if labels.dtype.kind == "O":
         labels = labels.astype(str)
     return [(str(name), np.flatnonzero(labels == name)) for name in np.unique(labels)], None
+
+
+def _layers(groups):
+    """Place, name and some rows of each class in turn, so that none lies above another; only the first has the name."""
+    shuffle, layers = np.random.default_rng(0).permutation, LAYERS if len(groups) > 1 else 1
+    parts = [np.array_split(shuffle(rows), layers) for _, rows in groups]
+    for layer in range(layers):
+        for place, (name, _) in enumerate(groups):
+            rows = parts[place][layer]
+            if len(rows):
+                yield place, name if layer == 0 else None, rows
 
 
 def _two(estimator, count, dims):

@@ -26,6 +26,11 @@ def test_latent_maps(space, table):
     words = np.repeat(["a", "b"], 20)
     ax = lg.plot.latent_map(space, labels=words)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
+    # Classes lie above one another in turn, and every row is there once.
+    colours, places = zip(*[(tuple(c.get_facecolors()[0]), c.get_offsets()) for c in ax.collections if c.zorder == 3])
+    assert len(set(colours)) == 2 and colours[0] != colours[1] and colours[0] in colours[2:]
+    x = np.concatenate(places)[:, 0]
+    assert np.array_equal(np.sort(x), np.sort(space.embedding_[:, int(ax.get_xlabel()[-1]) - 1]))
     assert len(ax.images) == 1 and {ax.get_xlabel()[:6], ax.get_ylabel()[:6]} == {"latent"}
     given = plt.subplots()[1]
     assert lg.plot.latent_map(space, table[:7], ellipses=False, background=False, dims=(2, 0), ax=given) is given
