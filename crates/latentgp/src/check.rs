@@ -1,11 +1,12 @@
-//! The laws as functions: what every kernel and every rule must satisfy, to be called by tests and by
-//! whoever writes a kernel of their own.
+//! The laws as functions: what every kernel, every rule and every model must satisfy, to be called by tests and by
+//! whoever writes one of their own.
 
 use crate::error::{Error, Result};
 use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, Rule};
 use crate::kernel::{Kernel, KernelGrad, PointGrad};
 use crate::linalg;
 use crate::mat::Mat;
+use crate::model::Model;
 use crate::param;
 
 /// ∂f/∂u by central differences with Richardson's correction; the step is relative to |u_i|.
@@ -90,12 +91,7 @@ fn weights(rows: usize, cols: usize) -> Mat {
 
 fn with_theta(kernel: &dyn Kernel, theta: &[f64]) -> Box<dyn Kernel> {
     let mut moved = kernel.boxed();
-    let mut rest = theta;
-    for (_, p) in moved.params_mut() {
-        let (mine, others) = rest.split_at(p.len());
-        p.value.as_mut_slice().copy_from_slice(mine);
-        rest = others;
-    }
+    param::set_values(&mut *moved, theta);
     moved
 }
 
@@ -227,6 +223,31 @@ pub fn psi_adjoint(
         return Err(e);
     }
     require("psi_adjoint", relative_error(&ours, &slow, 1e-3), tolerance)
+}
+
+/// The gradient of a model's log evidence against central differences in all of its parameters, and that the value is the
+/// same with and without it.
+pub fn model(model: &(impl Model + Clone), tolerance: f64) -> Result<()> {
+    let theta = param::values(model);
+    let mut grad = vec![0.0; theta.len()];
+    let value = model.log_evidence(Some(&mut grad))?;
+    require(
+        "log_evidence without gradient",
+        relative_error(&[model.log_evidence(None)?], &[value], 0.0),
+        1e-12,
+    )?;
+    let (mut moved, mut failed) = (model.clone(), None);
+    let slow = differences(&theta, |theta| {
+        param::set_values(&mut moved, theta);
+        moved.log_evidence(None).unwrap_or_else(|e| {
+            failed = Some(e);
+            f64::NAN
+        })
+    });
+    if let Some(e) = failed {
+        return Err(e);
+    }
+    require("gradient of log_evidence", relative_error(&grad, &slow, 1e-3), tolerance)
 }
 
 #[cfg(test)]

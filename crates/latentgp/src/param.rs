@@ -246,6 +246,17 @@ pub fn values(of: &(impl Parameterized + ?Sized)) -> Vec<f64> {
     of.params().iter().flat_map(|(_, p)| p.as_slice()).copied().collect()
 }
 
+/// Writes the values of all parameters, fixed ones included: the inverse of [`values`].
+pub fn set_values(of: &mut (impl Parameterized + ?Sized), theta: &[f64]) {
+    let mut rest = theta;
+    for (_, p) in of.params_mut() {
+        let (mine, others) = rest.split_at(p.len());
+        p.value.as_mut_slice().copy_from_slice(mine);
+        rest = others;
+    }
+    debug_assert!(rest.is_empty());
+}
+
 /// The free parameters, unconstrained, one after the other.
 pub fn flatten(of: &(impl Parameterized + ?Sized)) -> Vec<f64> {
     let mut u = Vec::new();

@@ -292,11 +292,13 @@ fn find_scale(kernel: &dyn Kernel, out: &mut Vec<bool>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{differences, relative_error};
+    use crate::check::{self, relative_error};
     use crate::kernel::{Linear, Matern32, Rbf, Select};
     use crate::linalg;
     use crate::model::{Ppca, PpcaOptions};
     use std::ops::ControlFlow;
+
+    const GRADIENT: f64 = 1e-7;
 
     fn go(_: &crate::model::Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -318,20 +320,7 @@ mod tests {
             for prior in [LatentPrior::None, LatentPrior::StandardNormal] {
                 let training = GplvmTraining { prior, noise: 0.1, ..Default::default() };
                 let model = training.start(&y, &(Rbf::new(2) + Linear::new(2)), 0).unwrap();
-                let mut grad = vec![0.0; param::count(&model)];
-                let value = model.log_evidence(Some(&mut grad)).unwrap();
-                assert!((value - model.log_evidence(None).unwrap()).abs() < 1e-12 * value.abs());
-                let slow = differences(&param::values(&model), |u| {
-                    let mut moved = model.clone();
-                    let mut at = 0;
-                    for (_, p) in moved.params_mut() {
-                        let len = p.len();
-                        p.value.as_mut_slice().copy_from_slice(&u[at..at + len]);
-                        at += len;
-                    }
-                    moved.log_evidence(None).unwrap()
-                });
-                assert!(relative_error(&grad, &slow, 1e-3) < 1e-7);
+                check::model(&model, GRADIENT).unwrap();
             }
         }
     }

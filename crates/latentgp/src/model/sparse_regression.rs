@@ -260,11 +260,13 @@ impl Model for SparseRegression {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{differences, relative_error};
+    use crate::check::{self, relative_error};
     use crate::expectation::{Analytic, Unscented};
     use crate::kernel::{Linear, Matern32, Rbf};
     use crate::model::{Regression, RegressionOptions};
     use std::ops::ControlFlow;
+
+    const GRADIENT: f64 = 1e-7;
 
     fn go(_: &crate::model::Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -346,20 +348,7 @@ mod tests {
         (0..4).for_each(|c| model.x.mean.value[(0, c)] += 0.3 * (c as f64).cos());
         for e in [Box::new(Analytic) as Box<dyn Expectation>, Box::new(Unscented)] {
             model.expectation = Mixed(e);
-            let mut grad = vec![0.0; param::count(&model)];
-            let value = model.log_evidence(Some(&mut grad)).unwrap();
-            assert!((value - model.log_evidence(None).unwrap()).abs() < 1e-12 * value.abs());
-            let slow = differences(&param::values(&model), |u| {
-                let mut moved = model.clone();
-                let mut at = 0;
-                for (_, p) in moved.params_mut() {
-                    let len = p.len();
-                    p.value.as_mut_slice().copy_from_slice(&u[at..at + len]);
-                    at += len;
-                }
-                moved.log_evidence(None).unwrap()
-            });
-            assert!(relative_error(&grad, &slow, 1e-3) < 1e-7);
+            check::model(&model, GRADIENT).unwrap();
         }
     }
 

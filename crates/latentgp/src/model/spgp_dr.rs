@@ -219,7 +219,7 @@ impl Model for SpgpDr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{differences, relative_error};
+    use crate::check::{self, relative_error};
     use crate::data::Scale;
     use crate::kernel::{Linear, Matern32, Rbf};
     use crate::linalg;
@@ -234,15 +234,6 @@ mod tests {
         Supervised::new(&x, &y, Scale::Standardize, Scale::Standardize).unwrap()
     }
 
-    fn set(model: &mut SpgpDr, theta: &[f64]) {
-        let mut rest = theta;
-        for (_, p) in model.params_mut() {
-            let (own, others) = rest.split_at(p.len());
-            p.value.as_mut_slice().copy_from_slice(own);
-            rest = others;
-        }
-    }
-
     #[test]
     fn the_gradient_is_that_of_differences() {
         let p = Mat::from_fn(2, 4, |i, j| 0.5 * ((i * 4 + j) as f64).cos());
@@ -255,16 +246,7 @@ mod tests {
         {
             let mut model = SpgpDr::new(data(12, 4), kernel, p.clone(), z.clone(), 0.2).unwrap();
             model.x_var = x_var;
-            let mut grad = vec![0.0; param::count(&model)];
-            let value = model.log_evidence(Some(&mut grad)).unwrap();
-            assert_eq!(value, model.log_evidence(None).unwrap());
-            let theta = param::values(&model);
-            let fd = differences(&theta, |theta| {
-                set(&mut model, theta);
-                model.log_evidence(None).unwrap()
-            });
-            let error = relative_error(&grad, &fd, 1e-3);
-            assert!(error < GRADIENT, "{error:e}");
+            check::model(&model, GRADIENT).unwrap();
         }
     }
 

@@ -301,7 +301,7 @@ impl Model for Vdmgp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{differences, relative_error};
+    use crate::check::{self, relative_error};
     use crate::data::Scale;
     use crate::expectation::{Analytic, Auto, GaussHermite, Unscented};
     use crate::kernel::{Linear, Matern32, Rbf};
@@ -338,21 +338,9 @@ mod tests {
         let last = cases.last_mut().unwrap();
         let (n, d) = (last.data.x.rows(), last.data.x.cols());
         last.x_var = Some(Mat::from_fn(n, d, |i, j| 0.1 + 0.05 * ((i + 2 * j) as f64).sin()));
-        for model in &mut cases {
-            let mut grad = vec![0.0; param::count(model)];
-            let value = model.log_evidence(Some(&mut grad)).unwrap();
-            assert!((value - model.log_evidence(None).unwrap()).abs() < 1e-12 * value.abs());
-            let fd = differences(&param::values(model), |theta| {
-                let mut rest = theta;
-                for (_, p) in model.params_mut() {
-                    let (own, others) = rest.split_at(p.len());
-                    p.value.as_mut_slice().copy_from_slice(own);
-                    rest = others;
-                }
-                model.log_evidence(None).unwrap()
-            });
-            let error = relative_error(&grad, &fd, 1e-3);
-            assert!(error < GRADIENT, "{}, {:?}: {error:e}", model.kernel, model.prior);
+        for model in &cases {
+            check::model(model, GRADIENT)
+                .unwrap_or_else(|e| panic!("{}, {:?}: {e}", model.kernel, model.prior));
         }
     }
 

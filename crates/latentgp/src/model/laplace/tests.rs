@@ -1,7 +1,7 @@
 //! Gradients by differences, limits, and inputs that go wrong.
 
 use super::*;
-use crate::check::{differences, relative_error};
+use crate::check::{self, relative_error};
 use crate::kernel::{Linear, Matern52, Rbf, White};
 use crate::likelihood::Link;
 use crate::likelihood::tests::Gaussian;
@@ -35,29 +35,13 @@ pub(crate) fn every_kind(n: usize) -> Vec<Observations> {
     ]
 }
 
-fn at(model: &Laplace, theta: &[f64]) -> Laplace {
-    let mut moved = model.clone();
-    let mut rest = theta;
-    for (_, p) in moved.params_mut() {
-        let (mine, others) = rest.split_at(p.len());
-        p.value.as_mut_slice().copy_from_slice(mine);
-        rest = others;
-    }
-    moved
-}
-
 #[test]
 fn total_gradients_agree_with_differences() {
     for observations in every_kind(17) {
         let name = observations.expression();
         let mut model = Laplace::new(inputs(17), observations, kernel()).unwrap();
         model.mean.value = Mat::from_fn(1, model.mean.len(), |_, c| 0.3 - 0.4 * c as f64);
-        let mut grad = vec![0.0; param::count(&model)];
-        let value = model.log_evidence(Some(&mut grad)).unwrap();
-        assert_eq!(value, model.log_evidence(None).unwrap());
-        let slow = differences(&param::values(&model), |u| at(&model, u).log_evidence(None).unwrap());
-        let error = relative_error(&grad, &slow, 0.0);
-        assert!(error < GRADIENT, "{name}: {error:e}\n{grad:?}\n{slow:?}");
+        check::model(&model, GRADIENT).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Gradients by differences, limits, batches, threads, and inputs that go wrong.
 
 use super::*;
-use crate::check::{differences, relative_error};
+use crate::check::{self, relative_error};
 use crate::evidence::{Collapse, collapsed};
 use crate::kernel::Rbf;
 use crate::likelihood::tests::Gaussian;
@@ -27,17 +27,6 @@ fn crooked(n: usize, observations: Observations) -> Svgp {
     model
 }
 
-fn at(model: &Svgp, theta: &[f64]) -> Svgp {
-    let mut moved = model.clone();
-    let mut rest = theta;
-    for (_, p) in moved.params_mut() {
-        let (mine, others) = rest.split_at(p.len());
-        p.value.as_mut_slice().copy_from_slice(mine);
-        rest = others;
-    }
-    moved
-}
-
 fn only_q(model: &mut Svgp) {
     model.params_mut().into_iter().for_each(|(name, p)| p.fixed = !name.starts_with("q_"));
 }
@@ -52,12 +41,7 @@ fn gradients_agree_with_differences() {
     for (observations, weight) in every_kind(37).into_iter().flat_map(|o| weights.map(|w| (o.clone(), w))) {
         let mut model = crooked(37, observations);
         model.weight = weight;
-        let mut grad = vec![0.0; param::count(&model)];
-        let value = model.log_evidence(Some(&mut grad)).unwrap();
-        assert_eq!(value, model.log_evidence(None).unwrap());
-        let slow = differences(&param::values(&model), |u| at(&model, u).log_evidence(None).unwrap());
-        let error = relative_error(&grad, &slow, 0.0);
-        assert!(error < GRADIENT, "{}: {error:e}", model.observations.expression());
+        check::model(&model, GRADIENT).unwrap_or_else(|e| panic!("{}: {e}", model.observations.expression()));
     }
 }
 
