@@ -65,6 +65,23 @@ pub struct CollapsedBar {
     pub beta: f64,
 }
 
+/// So many nats a cell may the trace below fall under 0 by rounding.
+const ROUNDING: f64 = 1e-3;
+
+impl Collapse<'_> {
+    /// Errs when rounding has taken the digits of the bound: Ψ0 − tr A, the trace of a conditional covariance, is negative.
+    /// Only of weights ≥ 0 must it not be.
+    ///
+    /// Such a bound can grow beyond all limits, and an optimiser would go there.
+    pub fn keeps_digits(&self) -> Result<()> {
+        if 0.5 * self.beta * (self.a.trace() - self.psi0) <= ROUNDING * self.rows as f64 {
+            return Ok(());
+        }
+        let what = "the covariance of the data given the inducing values".into();
+        Err(Error::NotPositiveDefinite { what, jitter: self.kzz.jitter() })
+    }
+}
+
 /// The bound. Errs when B has no Cholesky factor, which negative weights in Ψ2 or a huge β bring about,
 /// or when the value is not finite.
 pub fn collapsed(of: &Collapse<'_>) -> Result<Collapsed> {

@@ -29,6 +29,10 @@ impl Expectation for Auto {
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
         Auto::choice(kernel).psi_whitened(kernel, q, z, l)
     }
+
+    fn keeps_digits(&self, kernel: &dyn Kernel, q: &Gaussians) -> bool {
+        Auto::choice(kernel).keeps_digits(kernel, q)
+    }
     fn psi_and_back<'a>(
         &'a self,
         kernel: &'a dyn Kernel,

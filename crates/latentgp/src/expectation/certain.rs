@@ -2,9 +2,10 @@
 //!
 //! At S = 0 the Ψ-statistics are Ψ0 = Σ_n k(x_n, x_n), Ψ1 = Kxz and Ψ2 = KzxKxz: one node at the mean.
 
-use super::{Cost, Expectation, Gaussians, Psi, PsiGrad, Rule};
+use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, Rule};
 use crate::error::Result;
 use crate::kernel::Kernel;
+use crate::linalg::Cholesky;
 use crate::mat::Mat;
 
 /// One node at the mean: S is taken for zero, whatever it is.
@@ -40,17 +41,26 @@ impl Mixed {
     fn of(&self, part: usize) -> &dyn Expectation {
         if part == 0 { &Certain } else { &*self.0 }
     }
-}
 
-impl Expectation for Mixed {
-    fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi> {
+    /// The expectation of all rows, where one serves them all.
+    fn whole(&self, q: &Gaussians, parts: &[Vec<usize>; 2]) -> Option<&dyn Expectation> {
+        (0..2).find(|&i| parts[i].len() == q.n()).map(|i| self.of(i))
+    }
+
+    /// Ψ of both parts together, each by `one`.
+    fn gather(
+        &self,
+        q: &Gaussians,
+        m: usize,
+        one: impl Fn(&dyn Expectation, &Gaussians) -> Result<Psi>,
+    ) -> Result<Psi> {
         let parts = split(q);
-        if let Some(whole) = (0..2).find(|&i| parts[i].len() == q.n()) {
-            return self.of(whole).psi(kernel, q, z);
+        if let Some(whole) = self.whole(q, &parts) {
+            return one(whole, q);
         }
-        let mut all = Psi::zeros(q.n(), z.rows());
+        let mut all = Psi::zeros(q.n(), m);
         for (i, rows) in parts.iter().enumerate() {
-            let own = self.of(i).psi(kernel, &q.select_rows(rows), z)?;
+            let own = one(self.of(i), &q.select_rows(rows))?;
             all.psi0 += own.psi0;
             all.psi2.add_scaled(1.0, &own.psi2);
             rows.iter()
@@ -58,6 +68,33 @@ impl Expectation for Mixed {
                 .for_each(|(at, &n)| all.psi1.row_mut(n).copy_from_slice(own.psi1.row(at)));
         }
         Ok(all)
+    }
+}
+
+impl Expectation for Mixed {
+    fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi> {
+        self.gather(q, z.rows(), |by, q| by.psi(kernel, q, z))
+    }
+
+    fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
+        self.gather(q, z.rows(), |by, q| by.psi_whitened(kernel, q, z, l))
+    }
+
+    fn keeps_digits(&self, kernel: &dyn Kernel, q: &Gaussians) -> bool {
+        split(q)[1].is_empty() || self.0.keeps_digits(kernel, q)
+    }
+
+    fn psi_and_back<'a>(
+        &'a self,
+        kernel: &'a dyn Kernel,
+        q: &'a Gaussians,
+        z: &'a Mat,
+    ) -> Result<(Psi, Back<'a>)> {
+        if let Some(whole) = self.whole(q, &split(q)) {
+            return whole.psi_and_back(kernel, q, z);
+        }
+        let psi = self.psi(kernel, q, z)?;
+        Ok((psi, Box::new(move |bar, grad| self.psi_adjoint(kernel, q, z, bar, grad))))
     }
 
     fn psi_adjoint(
@@ -69,8 +106,8 @@ impl Expectation for Mixed {
         grad: PsiGrad<'_>,
     ) -> Result<()> {
         let parts = split(q);
-        if let Some(whole) = (0..2).find(|&i| parts[i].len() == q.n()) {
-            return self.of(whole).psi_adjoint(kernel, q, z, bar, grad);
+        if let Some(whole) = self.whole(q, &parts) {
+            return whole.psi_adjoint(kernel, q, z, bar, grad);
         }
         for (i, rows) in parts.iter().enumerate() {
             let own = Psi { psi0: bar.psi0, psi1: bar.psi1.select_rows(rows), psi2: bar.psi2.clone() };
@@ -101,8 +138,14 @@ impl Expectation for Mixed {
     fn set_max_nodes(&mut self, limit: usize) {
         self.0.set_max_nodes(limit);
     }
+    fn max_nodes(&self) -> Option<usize> {
+        self.0.max_nodes()
+    }
     fn renew(&mut self, step: u64) {
         self.0.renew(step);
+    }
+    fn step(&self) -> u64 {
+        self.0.step()
     }
     fn is_stochastic(&self) -> bool {
         self.0.is_stochastic()

@@ -172,6 +172,12 @@ pub trait Expectation: CloneExpectation + Send + Sync {
         Ok(psi)
     }
 
+    /// Whether [`psi_whitened`](Self::psi_whitened) whitens before it squares, and keeps the digits where Kzz is
+    /// ill-conditioned.
+    fn keeps_digits(&self, _kernel: &dyn Kernel, _q: &Gaussians) -> bool {
+        false
+    }
+
     /// Adds the gradient of bar.psi0·Ψ0 + Σ bar.psi1 ∘ Ψ1 + Σ bar.psi2 ∘ Ψ2.
     fn psi_adjoint(
         &self,

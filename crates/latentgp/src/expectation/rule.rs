@@ -101,6 +101,10 @@ impl<R: Rule> Expectation for R {
         psi(self, kernel, q, z, Some(l))
     }
 
+    fn keeps_digits(&self, _: &dyn Kernel, _: &Gaussians) -> bool {
+        true
+    }
+
     fn psi_and_back<'a>(
         &'a self,
         kernel: &'a dyn Kernel,

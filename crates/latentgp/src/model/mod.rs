@@ -8,6 +8,7 @@ mod expected_rows;
 mod gplvm;
 mod gplvm_rows;
 mod joint;
+mod kzz;
 mod laplace;
 mod latent;
 mod latent_space;

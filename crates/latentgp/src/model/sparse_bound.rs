@@ -7,8 +7,8 @@
 //!
 //! Ψ of every row is computed once: a group's Ψ0 and Ψ2 are sums over the patterns of rows that it has.
 
-use super::Outputs;
 use super::outputs::Group;
+use super::{Outputs, kzz};
 use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
@@ -60,6 +60,8 @@ pub(crate) struct BoundGrad<'g> {
 /// Above this estimate of the rounding error that ill-conditioning brings into the bound of one cell,
 /// Ψ2 is whitened block by block.
 const ROUNDING: f64 = 1e-10;
+/// Above this one the bound is refused where Ψ2 cannot be whitened so.
+const LOST: f64 = 0.1;
 
 /// Ψ of all rows: Ψ1 whole, Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group.
 struct GroupPsi {
@@ -70,27 +72,24 @@ struct GroupPsi {
 impl SparseBound<'_> {
     /// The factor of Kzz, jitter included.
     pub fn kzz(&self) -> Result<Cholesky> {
-        let m = self.z.rows();
-        let mut kzz = Mat::zeros(m, m);
-        self.kernel.gram(self.z, &mut kzz);
-        (0..m).for_each(|i| kzz[(i, i)] += self.jitter.kzz);
-        if !kzz.is_finite() {
-            return Err(Error::not_finite("Kzz"));
-        }
-        Cholesky::with_jitter(&kzz, "Kzz")
+        kzz::factor(self.kernel, self.z, self.jitter.kzz)
     }
 
-    /// Whether Ψ2 must be whitened block by block.
-    fn is_ill_conditioned(&self, kzz: &Cholesky) -> bool {
+    /// An estimate of the rounding error that whitening Ψ2 as a whole brings into the bound of one cell.
+    fn rounding(&self, kzz: &Cholesky) -> f64 {
         let m = self.z.rows();
         let squares = |i: usize| kzz.l().row(i).iter().map(|v| v * v).sum::<f64>();
         let size = (0..m).map(squares).sum::<f64>() / m as f64;
-        f64::EPSILON * kzz.condition() * size / self.noise > ROUNDING
+        f64::EPSILON * kzz.condition() * size / self.noise
     }
 
     /// Ψ0, Ψ1 and L⁻¹Ψ2L⁻ᵀ.
     fn psi(&self, q: &Gaussians, kzz: &Cholesky) -> Result<Psi> {
-        if self.is_ill_conditioned(kzz) {
+        let rounding = self.rounding(kzz);
+        if rounding > LOST && !self.expectation.keeps_digits(self.kernel, q) {
+            return Err(Error::NotPositiveDefinite { what: "Kzz".into(), jitter: kzz.jitter() });
+        }
+        if rounding > ROUNDING {
             return self.expectation.psi_whitened(self.kernel, q, self.z, kzz);
         }
         let mut psi = self.expectation.psi(self.kernel, q, self.z)?;
@@ -141,6 +140,9 @@ impl SparseBound<'_> {
                 beta: 1.0 / self.noise,
                 jitter: self.jitter.b,
             };
+            if let (Err(lost), true) = (of.keeps_digits(), self.expectation.nonnegative(self.z.cols())) {
+                return Err(lost);
+            }
             Ok(then(&of, collapsed(&of)?))
         };
         self.outputs.groups.par_iter().enumerate().map(one).collect()
@@ -170,7 +172,7 @@ impl SparseBound<'_> {
         let m = self.z.rows();
         let kzz = self.kzz()?;
         let mut back = None;
-        let mut psi = if self.outputs.is_complete() && !self.is_ill_conditioned(&kzz) {
+        let mut psi = if self.outputs.is_complete() && self.rounding(&kzz) <= ROUNDING {
             let (psi, way) = self.expectation.psi_and_back(self.kernel, q, self.z)?;
             back = Some(way);
             GroupPsi { psi1: psi.psi1, each: vec![(psi.psi0, kzz.whiten(&psi.psi2))] }
@@ -208,7 +210,7 @@ impl SparseBound<'_> {
         }
         *grad.noise -= beta * beta * beta_bar;
         let grads = KernelGrad { theta: grad.theta, x: Some(grad.z), z: None };
-        self.kernel.gram_adjoint(self.z, &kzz_bar, grads);
+        kzz::adjoint(self.kernel, self.z, self.jitter.kzz, &kzz_bar, grads);
         self.pull_psi(q, psi, psi1_bar, back, &mut grad)?;
         Ok(value)
     }

@@ -19,7 +19,7 @@
 //! given: the Jacobian of the scaling is in it.
 
 use super::expected_rows::{expected_rows, expected_rows_adjoint};
-use super::{Model, Supervised};
+use super::{Model, Supervised, kzz};
 use crate::blocks;
 use crate::error::{Error, Result};
 use crate::evidence::{self, Fitc, FitcBar};
@@ -102,14 +102,8 @@ impl SpgpDr {
 
     fn parts(&self) -> Result<Parts> {
         let latent = self.latent();
-        let (m, z) = (self.z.value.rows(), &self.z.value);
-        let mut kzz = Mat::zeros(m, m);
-        self.kernel.gram(z, &mut kzz);
-        (0..m).for_each(|i| kzz[(i, i)] += self.jitter);
-        if !kzz.is_finite() {
-            return Err(Error::not_finite("Kzz"));
-        }
-        let kzz = Cholesky::with_jitter(&kzz, "Kzz")?;
+        let z = &self.z.value;
+        let kzz = kzz::factor(&*self.kernel, z, self.jitter)?;
         let (kxz, diag) = match self.x_var {
             None => self.certain_rows(&latent.mean),
             Some(_) => expected_rows(&*self.kernel, &latent, z)?,
@@ -188,7 +182,7 @@ impl Model for SpgpDr {
         noise_bar[0] = bar.noise;
         let mut z_bar = Mat::zeros(z.rows(), z.cols());
         let at = KernelGrad { theta: theta_bar, x: Some(&mut z_bar), z: None };
-        self.kernel.gram_adjoint(z, &bar.kzz, at);
+        kzz::adjoint(&*self.kernel, z, self.jitter, &bar.kzz, at);
         let p_bar = self.rows_adjoint(&parts.latent, &bar, theta_bar, &mut z_bar)?;
         z_slot.copy_from_slice(z_bar.as_slice());
         p_slot.copy_from_slice(p_bar.as_slice());

@@ -16,7 +16,7 @@
 //! as given: the Jacobian of the scaling is in it.
 
 use super::weight_prior::KlGrad;
-use super::{Jitter, Model, Supervised, WeightPrior};
+use super::{Jitter, Model, Supervised, WeightPrior, kzz};
 use crate::blocks;
 use crate::error::{Error, Result};
 use crate::evidence::{Collapse, Collapsed, collapsed};
@@ -157,14 +157,8 @@ impl Vdmgp {
     }
 
     fn parts(&self) -> Result<Parts> {
-        let (m, z) = (self.z.value.rows(), &self.z.value);
-        let mut kzz = Mat::zeros(m, m);
-        self.kernel.gram(z, &mut kzz);
-        (0..m).for_each(|i| kzz[(i, i)] += self.jitter.kzz);
-        if !kzz.is_finite() {
-            return Err(Error::not_finite("Kzz"));
-        }
-        let kzz = Cholesky::with_jitter(&kzz, "Kzz")?;
+        let z = &self.z.value;
+        let kzz = kzz::factor(&*self.kernel, z, self.jitter.kzz)?;
         let latent = self.latent();
         let finite = |i: &usize| latent.mean.row(*i).iter().chain(latent.var.row(*i)).all(|v| v.is_finite());
         if let Some(row) = (0..latent.n()).find(|i| !finite(i)) {
@@ -190,7 +184,11 @@ impl Vdmgp {
     }
 
     fn collapse(&self, parts: &Parts) -> Result<Collapsed> {
-        collapsed(&self.question(parts))
+        let of = self.question(parts);
+        if let (Err(lost), true) = (of.keeps_digits(), self.expectation.nonnegative(self.z.value.cols())) {
+            return Err(lost);
+        }
+        collapsed(&of)
     }
 }
 
@@ -249,7 +247,7 @@ impl Model for Vdmgp {
         noise_bar[0] = -beta * beta * bar.beta;
         let mut z_bar = Mat::zeros(z.rows(), z.cols());
         let at = KernelGrad { theta: theta_bar, x: Some(&mut z_bar), z: None };
-        self.kernel.gram_adjoint(z, &bar.kzz, at);
+        kzz::adjoint(&*self.kernel, z, self.jitter.kzz, &bar.kzz, at);
         // Through P = Ψ1ᵀY: Ψ̄1 = Y P̄ᵀ, P̄ = βα.
         let psi1 = blocks::mul_nt(beta, &self.data.y, &bound.alpha);
         let psi_bar = Psi { psi0: bar.psi0, psi1, psi2: bar.psi2 };

@@ -1,7 +1,7 @@
 //! From a table to a fitted variational Mahalanobis process: the start, the stages and the restarts.
 //!
 //! 1. Inputs and targets are scaled; the means of the weights start at N(0, 0.3²/D), their variances at 0.01,
-//!    σ_f² at the variance of the targets, σ² at a tenth of it, Z at projected rows that are far apart.
+//!    σ_f² at what the kernel says, σ² at a tenth of the targets' variance, Z at projected rows that are far apart.
 //! 2. With σ² and the kernel's variances held, the weights turn towards what matters. Without this stage the
 //!    noise explains everything, and all directions are switched off.
 //! 3. Z is placed again, on projected rows spread evenly along the direction that now dominates.

@@ -23,7 +23,7 @@ mod tile;
 use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad};
 use crate::blocks::{self, part_rows};
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Term};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
 use pair::{Factor, Pair};
@@ -107,8 +107,7 @@ impl Expectation for Analytic {
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
         let plan = Plan::new(kernel, q, z)?;
         let all: Vec<&Factor> = plan.correlated().collect();
-        let single = all.len() == 1 && all[0].is_gaussian() && all[0].term.powers.is_empty();
-        if !single || q.n() == 0 {
+        if !self.keeps_digits(kernel, q) || q.n() == 0 {
             let mut psi = self.psi(kernel, q, z)?;
             psi.psi2 = l.whiten(&psi.psi2);
             return Ok(psi);
@@ -139,6 +138,13 @@ impl Expectation for Analytic {
         linalg::mirror_lower(&mut psi.psi2);
         psi.psi2.add_scaled(1.0, &l.whiten(&covariance));
         Ok(psi)
+    }
+
+    fn keeps_digits(&self, kernel: &dyn Kernel, _: &Gaussians) -> bool {
+        let terms = kernel.closed_form().map(|form| form.terms).unwrap_or_default();
+        let mut correlated = terms.iter().filter(|term| !term.white);
+        let single = |term: &Term| !term.gauss.is_empty() && term.powers.is_empty();
+        correlated.next().is_some_and(single) && correlated.next().is_none()
     }
 
     fn psi_adjoint(

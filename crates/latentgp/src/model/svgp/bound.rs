@@ -11,6 +11,7 @@
 //!
 //! ĀAᵀ follows from Aḡ_c and H_c, so that nothing of a block is kept but these sums.
 
+use super::super::kzz;
 use super::Svgp;
 use crate::blocks::part_rows;
 use crate::error::{Error, Result};
@@ -229,7 +230,7 @@ fn write(model: &Svgp, shared: &Shared, total: &mut Sums, grad: &mut [f64]) {
     outer.scale(-0.5);
     let kzz_bar = shared.l.unwhiten(&outer);
     let into = KernelGrad { theta: &mut total.theta, x: Some(&mut total.z), z: None };
-    model.kernel.gram_adjoint(&model.z.value, &kzz_bar, into);
+    kzz::adjoint(&*model.kernel, &model.z.value, model.jitter, &kzz_bar, into);
 
     let mut q_mean = total.mean.clone();
     q_mean.add_scaled(-1.0, &model.q_mean.value);
