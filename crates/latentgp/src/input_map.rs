@@ -71,13 +71,20 @@ impl InputMap {
     }
 }
 
-/// The 2D points of the unscented rule around one uncertain input: x ± √(D S_d) along each column.
-pub(crate) fn sigma_points(mean: &[f64], var: &[f64]) -> Mat {
-    let d = mean.len();
-    Mat::from_fn(2 * d, d, |s, j| {
-        let step = if s % d == j { (d as f64 * var[j]).sqrt() } else { 0.0 };
-        if s < d { mean[j] + step } else { mean[j] - step }
+/// The points of the unscented rule around one input that is uncertain in r columns: x ± √(r S_d) along each of them, x
+/// itself where there are none.
+pub(crate) fn sigma_points(mean: &[f64], var: &[f64], uncertain: &[usize]) -> Mat {
+    let r = uncertain.len();
+    Mat::from_fn((2 * r).max(1), mean.len(), |s, j| {
+        let own = r > 0 && uncertain[s % r] == j;
+        let step = if own { (r as f64 * var[j]).sqrt() } else { 0.0 };
+        if s < r { mean[j] + step } else { mean[j] - step }
     })
+}
+
+/// The columns of an input that have a variance.
+pub(crate) fn uncertain_columns(var: &[f64]) -> Vec<usize> {
+    (0..var.len()).filter(|&j| var[j] > 0.0).collect()
 }
 
 #[cfg(test)]
@@ -104,10 +111,17 @@ mod tests {
 
     #[test]
     fn sigma_points_have_the_moments() {
-        let points = sigma_points(&[1.0, 2.0], &[0.3, 0.0]);
-        let mean = |j: usize| points.col(j).iter().sum::<f64>() / 4.0;
-        let var = |j: usize| points.col(j).iter().map(|v| (v - mean(j)).powi(2)).sum::<f64>() / 4.0;
-        assert!((mean(0) - 1.0).abs() < 1e-15 && (var(0) - 0.3).abs() < 1e-15);
-        assert!((mean(1) - 2.0).abs() < 1e-15 && var(1) == 0.0);
+        for (var, columns) in [([0.3, 0.0, 0.2], vec![0, 2]), ([0.3, 0.0, 0.0], vec![0]), ([0.0; 3], vec![])]
+        {
+            assert_eq!(uncertain_columns(&var), columns);
+            let points = sigma_points(&[1.0, 2.0, 3.0], &var, &columns);
+            let average =
+                |of: &dyn Fn(usize) -> f64| (0..points.rows()).map(of).sum::<f64>() / points.rows() as f64;
+            for j in 0..3 {
+                let mean = average(&|s| points[(s, j)]);
+                let spread = average(&|s| (points[(s, j)] - mean).powi(2));
+                assert!((mean - 1.0 - j as f64).abs() < 1e-15 && (spread - var[j]).abs() < 1e-15);
+            }
+        }
     }
 }

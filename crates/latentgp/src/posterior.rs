@@ -18,10 +18,11 @@
 use crate::blocks::part_rows;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
+use crate::expectation::correlated::{Basis, Correlated, Moments, is_closed, moments, resolve};
 use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad};
 use crate::gram;
 pub use crate::input_map::InputMap;
-use crate::input_map::sigma_points;
+use crate::input_map::{sigma_points, uncertain_columns};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
@@ -31,6 +32,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// The posterior of outputs that share L and C.
 #[derive(Clone, Debug)]
@@ -293,7 +295,7 @@ impl Posterior {
         let mut all = Prediction { mean: Mat::zeros(q.n(), d), var: Mat::zeros(q.n(), d) };
         for (n, (mean, cov)) in self.total_covariance(q)?.into_iter().enumerate() {
             all.mean.row_mut(n).copy_from_slice(&mean);
-            (0..d).for_each(|j| all.var[(n, j)] = cov[(j, j)].max(0.0));
+            (0..d).for_each(|j| all.var[(n, j)] = at_least_zero(cov[(j, j)]));
         }
         Ok(all)
     }
@@ -342,7 +344,8 @@ impl Posterior {
     fn total_covariance(&self, q: &Gaussians) -> Result<Vec<(Vec<f64>, Mat)>> {
         let d = self.outputs();
         let one = |n: usize| -> Result<(Vec<f64>, Mat)> {
-            let points = self.map.apply(&sigma_points(q.mean.row(n), q.var.row(n)))?;
+            let (mean, var) = (q.mean.row(n), q.var.row(n));
+            let points = self.map.apply(&sigma_points(mean, var, &uncertain_columns(var)))?;
             let (means, covs) = (self.predict_latent(&points)?.mean, self.covariance_latent(&points)?);
             let weight = 1.0 / points.n() as f64;
             let mean: Vec<f64> = (0..d).map(|j| weight * means.col(j).iter().sum::<f64>()).collect();
@@ -412,15 +415,23 @@ impl Posterior {
         })))
     }
 
-    /// Ψ0, Ψ1 and A of each row on its own, and what `then` makes of them.
+    /// Ψ0, Ψ1 and A of each row on its own, and what `then` makes of them. Where some columns are certain, nodes spread over
+    /// the others alone.
     fn each_row<T: Send>(
         &self,
         q: &Gaussians,
         then: impl Fn(&Gaussians, &Psi) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
+        let basis = Arc::new(Basis { kernel: self.kernel.clone(), z: self.z.clone(), l: self.l.clone() });
+        let closed = is_closed(resolve(&*self.expectation, &*self.kernel));
         let one = |n: usize| -> Result<T> {
-            let row = q.select_rows(&[n]);
-            then(&row, &self.expectation.psi_whitened(&*self.kernel, &row, &self.z, &self.l)?)
+            let (row, uncertain) = (q.select_rows(&[n]), uncertain_columns(q.var.row(n)).len());
+            if closed || uncertain == 0 || uncertain == q.dim() {
+                return then(&row, &self.expectation.psi_whitened(&*self.kernel, &row, &self.z, &self.l)?);
+            }
+            let of = Correlated::independent(q.mean.row(n).to_vec(), q.var.row(n));
+            let Moments { psi0, psi1, psi2, .. } = moments(&*self.expectation, &basis, &of)?;
+            then(&row, &Psi { psi0, psi1: linalg::mul_nt(&psi1, self.l.l()), psi2 })
         };
         (0..q.n()).into_par_iter().map(one).collect()
     }
@@ -437,7 +448,7 @@ impl Posterior {
 }
 
 /// Rounding below zero is zero; NaN stays NaN, to be refused later.
-fn at_least_zero(v: f64) -> f64 {
+pub(crate) fn at_least_zero(v: f64) -> f64 {
     if v < 0.0 { 0.0 } else { v }
 }
 

@@ -8,12 +8,16 @@
 use super::{Answers, Laplace, Model, Regression, SparseRegression, SpgpDr, Svgp, Vdmgp, noise_at_floor};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
-use crate::expectation::Gaussians;
+use crate::expectation::{GaussHermite, Gaussians, Rule, Unscented};
+use crate::input_map::uncertain_columns;
 use crate::kernel::Kernel;
 use crate::likelihood::{Kind, Latents, Observations};
 use crate::mat::Mat;
 use crate::param::Parameterized;
 use crate::posterior::{Posterior, Prediction};
+
+/// Points of Gauss-Hermite in each uncertain column.
+const POINTS: usize = 5;
 
 /// A regression of any kind. The inputs of all are in the units of the data.
 #[derive(Clone)]
@@ -219,11 +223,45 @@ impl Regressor {
     pub fn predict(&self, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
         match self {
             // The approximation knows how the functions of classes vary together, which a posterior does not.
-            Regressor::Laplace(m, s) if var.is_none() => {
-                self.answers(m.approximation()?.latents(&s.apply(x)?)?)
+            Regressor::Laplace(m, s) if var.is_none() || self.has_classes() => {
+                let approximation = m.approximation()?;
+                self.around(s, x, var, &|x| approximation.latents(x))
             }
             _ => self.predict_with(&self.model().posterior()?, x, var),
         }
+    }
+
+    /// Whether one of several classes is observed, each with a function of its own.
+    fn has_classes(&self) -> bool {
+        matches!(self.observations(), Some(Observations::Classes { .. }))
+    }
+
+    /// Answers from latent values at certain inputs; at uncertain ones the average of probabilities over nodes around each,
+    /// as the functions of classes then vary together.
+    fn around(
+        &self,
+        s: &Scaling,
+        x: &Mat,
+        var: Option<&Mat>,
+        latents: &dyn Fn(&Mat) -> Result<Latents>,
+    ) -> Result<Answers> {
+        let Some(var) = var else { return self.answers(latents(&s.apply(x)?)?) };
+        let q = scaled(s, x, var)?;
+        let nodes: Vec<(Vec<f64>, Mat)> =
+            (0..q.n()).map(|n| nodes_around(q.mean.row(n), q.var.row(n))).collect();
+        let mut at = Mat::zeros(nodes.iter().map(|(w, _)| w.len()).sum(), q.dim());
+        let rows = nodes.iter().flat_map(|(_, nodes)| (0..nodes.rows()).map(|r| nodes.row(r)));
+        rows.enumerate().for_each(|(i, row)| at.row_mut(i).copy_from_slice(row));
+        let Answers::Classes(each) = self.answers(latents(&at)?)? else { unreachable!("classes") };
+        let (mut average, mut from) = (Mat::zeros(q.n(), each.cols()), 0);
+        for (n, (weights, _)) in nodes.iter().enumerate() {
+            for (i, weight) in weights.iter().enumerate() {
+                let sum = average.row_mut(n).iter_mut().zip(each.row(from + i));
+                sum.for_each(|(sum, p)| *sum += weight * p);
+            }
+            from += weights.len();
+        }
+        Ok(Answers::Classes(average))
     }
 
     /// The same with a posterior of the model that is there already.
@@ -242,15 +280,12 @@ impl Regressor {
             }
             return Ok(Answers::Values(there));
         };
-        let x = s.apply(x)?;
-        self.answers(match var {
-            None => posterior.predict(&x)?.into(),
-            Some(var) => {
-                let scaled =
-                    Mat::from_fn(var.rows(), var.cols(), |i, j| var[(i, j)] / s.scale[j] / s.scale[j]);
-                posterior.predict_uncertain(&Gaussians::new(x, scaled)?)?.into()
+        match var {
+            Some(var) if !self.has_classes() => {
+                self.answers(posterior.predict_uncertain(&scaled(s, x, var)?)?.into())
             }
-        })
+            _ => self.around(s, x, var, &|x| Ok(posterior.predict(x)?.into())),
+        }
     }
 
     /// The units of the inputs, where the model itself does not know them.
@@ -272,10 +307,37 @@ impl Regressor {
     }
 }
 
+/// Inputs with variances, scaled.
+fn scaled(s: &Scaling, x: &Mat, var: &Mat) -> Result<Gaussians> {
+    if var.shape() != x.shape() {
+        return Err(Error::shape("variances of the inputs", x.shape(), var.shape()));
+    }
+    let x = s.apply(x)?;
+    let var = Mat::from_fn(x.rows(), x.cols(), |i, j| var[(i, j)] / s.scale[j] / s.scale[j]);
+    Gaussians::new(x, var)
+}
+
+/// Weights and nodes around an input: of Gauss-Hermite where few columns are uncertain, else the sigma points.
+fn nodes_around(mean: &[f64], var: &[f64]) -> (Vec<f64>, Mat) {
+    let uncertain = uncertain_columns(var);
+    let rule = GaussHermite::new(POINTS);
+    let (weights, xi) = match uncertain.len() {
+        0 => (vec![1.0], Mat::zeros(1, 0)),
+        r @ 1..=2 => (rule.weights(r), rule.nodes(r)),
+        r => (Unscented.weights(r), Unscented.nodes(r)),
+    };
+    let mut nodes = Mat::from_fn(weights.len(), mean.len(), |_, j| mean[j]);
+    for (k, &j) in uncertain.iter().enumerate() {
+        (0..nodes.rows()).for_each(|s| nodes[(s, j)] += var[j].sqrt() * xi[(s, k)]);
+    }
+    (weights, nodes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::Rbf;
+    use crate::likelihood::Observations;
     use crate::model::{Regression, SparseOptions};
 
     #[test]
@@ -307,6 +369,47 @@ mod tests {
         assert!(model.predict(&Mat::filled(1, 3, f64::NAN), None).is_err());
         let exact = Regressor::Gp(Box::new(Regression::new(x, y, Rbf::new(2)).unwrap()));
         assert!(exact.predict(&holed, None).is_err());
+    }
+
+    #[test]
+    fn classes_at_uncertain_inputs_are_averages_over_them() {
+        let x = Mat::from_fn(45, 2, |i, j| if j == 0 { 0.2 * i as f64 } else { (3.7 * i as f64).sin() });
+        let labels: Vec<usize> = (0..45).map(|i| (i / 15 + usize::from(i % 7 == 0)) % 3).collect();
+        let observed = Observations::categorical(&labels, 3).unwrap();
+        let scaling = Scaling { mean: vec![4.0, 0.0], scale: vec![2.0, 0.5] };
+        let inputs = scaling.apply(&x).unwrap();
+        let laplace = Laplace::new(inputs.clone(), observed.clone(), Rbf::new(2)).unwrap();
+        let mut svgp = Svgp::new(inputs, observed, Rbf::new(2), 10, 0).unwrap();
+        svgp.q_mean.value = Mat::from_fn(3, 10, |c, m| 3.0 * (1.7 * m as f64 + 2.0 * c as f64).sin());
+        let models = [
+            Regressor::Laplace(Box::new(laplace), scaling.clone()),
+            Regressor::Svgp(Box::new(svgp), scaling),
+        ];
+        for model in models {
+            let classes = |x: &Mat, var: Option<&Mat>| match model.predict(x, var).unwrap() {
+                Answers::Classes(p) => p,
+                _ => panic!("classes"),
+            };
+            let at = Mat::from_rows(&[[2.9, 0.1], [6.0, -0.4]]);
+            let apart = |a: &Mat, b: &Mat| {
+                a.as_slice().iter().zip(b.as_slice()).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()))
+            };
+            assert_eq!(classes(&at, Some(&Mat::zeros(2, 2))), classes(&at, None));
+            // An average over many steps of the first column.
+            let std: f64 = 0.6;
+            let (mut slow, mut total) = (Mat::zeros(2, 3), 0.0);
+            for k in -40..=40 {
+                let xi = 0.1 * f64::from(k);
+                let moved = Mat::from_fn(2, 2, |i, j| at[(i, j)] + if j == 0 { std * xi } else { 0.0 });
+                let weight = (-0.5 * xi * xi).exp();
+                slow.add_scaled(weight, &classes(&moved, None));
+                total += weight;
+            }
+            slow.scale(1.0 / total);
+            let var = Mat::from_rows(&[[std * std, 0.0], [std * std, 0.0]]);
+            assert!(apart(&classes(&at, Some(&var)), &slow) < 5e-3);
+            assert!(model.predict(&at, Some(&Mat::zeros(2, 3))).is_err());
+        }
     }
 
     #[test]

@@ -17,17 +17,21 @@ use super::{Draws, Forecast, Narx, Process, trajectories};
 use crate::error::{Error, Result};
 use crate::expectation::correlated::{Basis, Correlated, Moments, certain, is_closed, moments, resolve};
 use crate::expectation::{self, Analytic, Auto, Expectation, Gaussians, Unscented};
+use crate::kernel::{Kernel, Term};
 use crate::linalg;
 use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::model::{BayesianGplvm, Jitter, Model};
-use crate::posterior::Posterior;
+use crate::param;
+use crate::posterior::{Posterior, at_least_zero};
 use std::sync::Arc;
 
 /// `auto` takes the closed form where rounding moves variances by less than this part of σ², else sigma points.
 const AUTO_ROUNDING: f64 = 1e-4;
 /// Where rounding may move variances by more than this part of σ², the closed form is refused.
 const MOST_ROUNDING: f64 = 1.0;
+/// Exponents of the closed form may be off by so much: lengthscales far below the steps of the data are beyond it.
+const MOST_SHARP: f64 = 1e-6;
 
 /// The most values that a forecast may have, of all series together.
 const MOST_VALUES: usize = 10_000_000;
@@ -162,6 +166,9 @@ impl Stepper {
     /// ε, and αᵀΨ2α and tr K⁻¹Ψ2 enlarge that where the kernel's variance is far above the noise.
     fn rounding(&self) -> f64 {
         let Basis { kernel, z, l } = &*self.basis;
+        if sharpness(&**kernel, z) * f64::EPSILON > MOST_SHARP {
+            return f64::INFINITY;
+        }
         let mut diag = vec![0.0; z.rows()];
         kernel.diag(z, &mut diag);
         let k = diag.into_iter().fold(0.0, f64::max);
@@ -181,9 +188,12 @@ impl Stepper {
         }
         let lost = self.rounding();
         if is_closed(by) && lost > MOST_ROUNDING {
-            let found = format!(
-                "a kernel so far above the noise that rounding may reach {lost:.0e} of the noise variance"
-            );
+            let found = match lost.is_finite() {
+                true => format!(
+                    "a kernel so far above the noise that rounding may reach {lost:.0e} of the noise variance"
+                ),
+                false => "a lengthscale that is nothing beside the range of the data".into(),
+            };
             return Err(Error::invalid(
                 "steps by `analytic`",
                 "rounding below the noise; try `unscented`",
@@ -196,15 +206,30 @@ impl Stepper {
     fn predict(&self, of: &Moments) -> Predicted {
         let mean = linalg::mul(&of.psi1, &self.v);
         let explained = self.c.as_ref().map_or_else(|| of.psi2.trace(), |c| c.dot(&of.psi2));
-        let rest = (of.psi0 - explained).max(0.0);
+        let rest = at_least_zero(of.psi0 - explained);
         let second = linalg::mul_tn(&self.v, &linalg::mul(&of.psi2, &self.v));
         let d = mean.cols();
         let cov = Mat::from_fn(d, d, |i, j| {
             let spread = second[(i, j)] - mean[(0, i)] * mean[(0, j)];
-            if i == j { rest + spread.max(0.0) } else { spread }
+            if i == j { rest + at_least_zero(spread) } else { spread }
         });
         Predicted { mean: mean.row(0).to_vec(), cov, cross: linalg::mul(&of.cross, &self.v) }
     }
+}
+
+/// The largest Σ_q (range of z_q / ℓ_q)² of a Gaussian term: exponents of the closed form are differences of such numbers.
+fn sharpness(kernel: &dyn Kernel, z: &Mat) -> f64 {
+    let theta = param::values(kernel);
+    let range = |q: usize| {
+        let (lo, hi) = z
+            .col(q)
+            .into_iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), v| (v.min(lo), v.max(hi)));
+        hi - lo
+    };
+    let terms = kernel.closed_form().map(|form| form.terms).unwrap_or_default();
+    let sharp = |term: &Term| term.gauss.iter().map(|&(q, i)| (range(q) / theta[i]).powi(2)).sum::<f64>();
+    terms.iter().map(sharp).fold(0.0, f64::max)
 }
 
 /// Monte Carlo with fresh nodes, by seed and step; anything else as it is.

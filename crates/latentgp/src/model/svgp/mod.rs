@@ -30,8 +30,8 @@ mod start;
 #[cfg(test)]
 mod tests;
 
-use super::Model;
 use super::laplace::{check_inputs, widen};
+use super::{Model, kzz};
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{self, Gaussians};
@@ -115,8 +115,9 @@ impl Svgp {
         Self::at(x, observations, kernel, z)
     }
 
-    /// The same at inputs that are known up to Gaussian errors: every observation is there at the 2Q points of
-    /// the unscented rule, each of weight 1/2Q, so that E_q(x)[E_q(f)[log p(y | f(x))]] is in the bound.
+    /// The same at inputs that are known up to Gaussian errors: every observation is there at the points of the
+    /// unscented rule, two for each column with errors and of the same weight, so that E_q(x)[E_q(f)[log p(y | f(x))]] is
+    /// in the bound.
     pub fn uncertain(
         q: &Gaussians,
         observations: &Observations,
@@ -124,11 +125,13 @@ impl Svgp {
         inducing: usize,
         seed: u64,
     ) -> Result<Self> {
-        let (n, points) = (q.n(), 2 * q.dim());
+        let varies = |j: &usize| (0..q.n()).any(|i| q.var[(i, *j)] > 0.0);
+        let columns: Vec<usize> = (0..q.dim()).filter(varies).collect();
+        let points = (2 * columns.len()).max(1);
         let x = Mat::from_rows(
-            &(0..n)
+            &(0..q.n())
                 .flat_map(|i| {
-                    let at = sigma_points(q.mean.row(i), q.var.row(i));
+                    let at = sigma_points(q.mean.row(i), q.var.row(i), &columns);
                     (0..points).map(move |s| at.row(s).to_vec())
                 })
                 .collect::<Vec<_>>(),
@@ -190,14 +193,7 @@ impl Svgp {
     }
 
     fn kzz(&self) -> Result<Cholesky> {
-        let m = self.z.value.rows();
-        let mut kzz = Mat::zeros(m, m);
-        self.kernel.gram(&self.z.value, &mut kzz);
-        (0..m).for_each(|i| kzz[(i, i)] += self.jitter);
-        if !kzz.is_finite() {
-            return Err(Error::not_finite("Kzz"));
-        }
-        Cholesky::with_jitter(&kzz, "Kzz")
+        kzz::factor(&*self.kernel, &self.z.value, self.jitter)
     }
 
     /// The posterior of the latent values at x, N×C.
