@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// `samples` standard normal draws a point.
 ///
-/// The draws of a point follow from the seed and its row alone. They stay the same at every step of a fit,
+/// The draws of a point follow from the seed and its row among those that it is computed with. They stay the same at every step of a fit,
 /// so that L-BFGS works, unless `fresh`: then every step has new ones, and the fit is by Adam.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MonteCarlo {

@@ -193,7 +193,8 @@ impl Store for Trained {
             return Err(damaged("its data are empty or infinite"));
         }
         let scales = || h.scaling.mean.iter().chain(&h.scaling.scale);
-        if h.scaling.mean.len() != h.d || !scales().all(|v| v.is_finite()) {
+        let positive = h.scaling.scale.iter().all(|s| *s > 0.0);
+        if h.scaling.mean.len() != h.d || !positive || !scales().all(|v| v.is_finite()) {
             return Err(damaged("its scaling does not fit its columns"));
         }
         let kernel = own.parse(&h.kernel, h.latent_dim)?;
@@ -209,6 +210,9 @@ impl Store for Trained {
         take_params(&mut model, &h.params, &mut file)?;
         let prior = |file: &mut ModelFile, name| file.take(name, h.n, h.latent_dim);
         model.prior = Gaussians::new(prior(&mut file, "prior.mean")?, prior(&mut file, "prior.var")?)?;
+        if model.prior.var.as_slice().iter().any(|v| *v <= 0.0) {
+            return Err(damaged("a variance of its prior is not above 0"));
+        }
         model.jitter = Jitter { kzz: h.jitter[0], b: h.jitter[1] };
         let labels = match h.labels {
             Some(spec) => Some(spec.labels(&file.take("labels", h.n, 1)?)?),

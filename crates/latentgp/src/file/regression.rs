@@ -268,7 +268,16 @@ impl Header {
         if x.is_empty() || y.is_empty() || x.as_slice().iter().chain(y.as_slice()).any(|v| v.is_infinite()) {
             return Err(damaged("its data are empty or infinite"));
         }
-        let kernel = own.parse(&self.kernel, self.latent_dim.unwrap_or(q))?;
+        let dim = match (matches!(self.model.as_str(), "spgp-dr" | "vdmgp"), self.latent_dim) {
+            (true, Some(dim)) => dim,
+            (false, None) => q,
+            _ => {
+                return Err(damaged(
+                    "it has directions of a projection where there is none, or none where there is",
+                ));
+            }
+        };
+        let kernel = own.parse(&self.kernel, dim)?;
         let expectation = || match &self.expectation {
             Some(spec) => spec.parse(),
             None => Err(damaged("its expectation is missing")),

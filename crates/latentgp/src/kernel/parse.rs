@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A sum within a sum is the same sum, in text as in [`Sum::new`], and a product within a product likewise:
-//! parentheses decide nothing there. A value at the very end of its bounds, where a fit may leave it, is read.
+//! parentheses decide nothing there. A value at the very end of its bounds is read; a model
+//! refuses it.
 
 use super::names::names;
 use super::options::{MAX_NUMBERS, Options};

@@ -154,6 +154,10 @@ impl Answers {
         if truth.rows() != self.rows() {
             return Err(Error::shape("rows of the targets", self.rows(), truth.rows()));
         }
+        let outputs = if let Answers::Values(p) = self { p.mean.cols() } else { 1 };
+        if truth.cols() != outputs {
+            return Err(Error::shape("columns of the targets", outputs, truth.cols()));
+        }
         (0..truth.cols())
             .map(|d| {
                 let rows: Vec<usize> = (0..truth.rows()).filter(|&i| !truth[(i, d)].is_nan()).collect();
@@ -194,6 +198,9 @@ impl Answers {
                 Ok(scores)
             }
             Answers::Classes(p) => {
+                if let Some(bad) = y.iter().find(|c| c.fract() != 0.0 || **c < 0.0) {
+                    return Err(Error::invalid("a class", "a whole number, 0 or more", bad));
+                }
                 let labels: Vec<usize> = y.iter().map(|c| *c as usize).collect();
                 let p = p.select_rows(rows);
                 Ok(Scores {
@@ -237,6 +244,11 @@ mod tests {
         let equal = values(&[1.0, 2.0]).scores(&Mat::column(&[4.0, 4.0])).unwrap();
         assert_eq!(equal[0].as_ref().unwrap().nmse, None);
         assert!(values(&[1.0]).scores(&truth).is_err());
+        assert!(values(&[1.0]).scores(&Mat::zeros(1, 2)).is_err());
+        for (class, known) in [(1.0, true), (0.5, false), (-1.0, false), (f64::INFINITY, false)] {
+            let classes = Answers::Classes(Mat::filled(1, 2, 0.5));
+            assert_eq!(classes.scores(&Mat::column(&[class])).is_ok(), known, "{class}");
+        }
     }
 
     #[test]

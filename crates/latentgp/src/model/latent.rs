@@ -46,10 +46,6 @@ impl BayesianGplvm {
         if y.cols() != self.outputs.d() {
             return Err(Error::shape("columns of the new rows", self.outputs.d(), y.cols()));
         }
-        if let Some(at) = y.as_slice().iter().position(|v| v.is_infinite()) {
-            let (row, column) = (at / y.cols(), at % y.cols());
-            return Err(Error::data(format!("row {row}, column {column}"), "the value is infinite"));
-        }
         let scaled = self.scaling.apply(y)?;
         let rows: Vec<(Vec<f64>, Vec<f64>, f64)> = (0..y.rows())
             .into_par_iter()

@@ -82,12 +82,14 @@ impl Ppca {
         let mut last = f64::NEG_INFINITY;
         for iteration in 1..=how.max_iterations.max(1) {
             let rows = parts.iter().map(|p| self.rows(p, y)).collect::<Result<Vec<_>>>()?;
-            let value = rows.iter().map(|r| r.log_likelihood(self.noise)).sum::<f64>() + jacobian;
+            // What it stands still at does not depend on the units of the data.
+            let scaled = rows.iter().map(|r| r.log_likelihood(self.noise)).sum::<f64>();
+            let value = scaled + jacobian;
             if !value.is_finite() {
                 return Err(Error::not_finite("the log likelihood"));
             }
             self.trace.push(value);
-            if value - last <= how.tolerance * value.abs().max(1.0) {
+            if scaled - last <= how.tolerance * scaled.abs().max(1.0) {
                 self.converged = true;
                 break;
             }
@@ -96,7 +98,7 @@ impl Ppca {
             if watch(&progress).is_break() {
                 break;
             }
-            last = value;
+            last = scaled;
             self.maximise(y, &parts, &rows, floor)?;
         }
         self.turn()

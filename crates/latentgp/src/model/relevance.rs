@@ -96,8 +96,9 @@ impl Vdmgp {
         let variance = self.data.variance();
         let one = |k: usize| -> Result<f64> {
             let mut without = latent.clone();
+            let average = latent.mean.col(k).iter().sum::<f64>() / latent.n() as f64;
             for n in 0..latent.n() {
-                without.mean[(n, k)] = 0.0;
+                without.mean[(n, k)] = average;
                 without.var[(n, k)] = 0.0;
             }
             let mut moved = mean(&without)?;

@@ -273,7 +273,8 @@ impl Method {
 pub(super) fn hold(model: &mut (impl Parameterized + ?Sized)) -> Vec<String> {
     let mut held = Vec::new();
     for (name, p) in model.params_mut() {
-        let is_scale = name == "noise" || (name.starts_with("kernel.") && name.ends_with("variance"));
+        let own = name.rsplit('.').next().is_some_and(|own| ["variance", "weight"].contains(&own));
+        let is_scale = name == "noise" || (name.starts_with("kernel.") && own);
         if is_scale && !p.fixed {
             p.fixed = true;
             held.push(name);
@@ -298,6 +299,24 @@ mod tests {
     use crate::mat::Mat;
     use crate::model::{Fit, Training};
     use std::ops::ControlFlow;
+
+    #[test]
+    fn scales_are_held_and_nothing_else() {
+        use crate::kernel::parse;
+        for (kernel, expected) in [
+            ("rbf + linear", vec!["kernel.0.variance", "kernel.1.variance"]),
+            ("spectral_mixture(components=2)", vec!["kernel.weight"]),
+            ("arc_sine", vec!["kernel.variance"]),
+        ] {
+            let mut model = Training { latent_dim: 2, inducing: 3, ..Training::default() }
+                .start(&Mat::from_fn(9, 3, |i, j| ((i * 3 + j) as f64).sin()), &*parse(kernel, 2).unwrap(), 0)
+                .unwrap();
+            let held = hold(&mut model);
+            let kernel: Vec<&String> = held.iter().filter(|name| *name != "noise").collect();
+            assert_eq!(kernel, expected);
+            assert!(held.iter().any(|name| name == "noise"));
+        }
+    }
     use std::sync::Mutex;
 
     fn training(expectation: &str) -> (Training, Mat) {
