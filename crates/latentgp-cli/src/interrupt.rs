@@ -1,14 +1,18 @@
-//! Ctrl-C: the first asks the work to stop, the second ends the program at once.
+//! Ctrl-C: the first asks the work to stop, a later second one ends the program at once.
 
 use crate::failure::{Failure, Outcome};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
-static ASKED: AtomicUsize = AtomicUsize::new(0);
+/// Signals so soon after the first are the same wish: `timeout` sends one to the program and one to its group.
+const ONE_WISH: Duration = Duration::from_secs(1);
+
+static ASKED: OnceLock<Instant> = OnceLock::new();
 
 /// Begins to listen for Ctrl-C, SIGTERM and SIGHUP.
 pub fn listen() -> Outcome {
     ctrlc::set_handler(|| {
-        if ASKED.fetch_add(1, Ordering::SeqCst) > 0 {
+        if ASKED.get_or_init(Instant::now).elapsed() > ONE_WISH {
             std::process::exit(130);
         }
     })
@@ -17,5 +21,5 @@ pub fn listen() -> Outcome {
 
 /// Whether somebody asked to stop.
 pub fn asked() -> bool {
-    ASKED.load(Ordering::SeqCst) > 0
+    ASKED.get().is_some()
 }

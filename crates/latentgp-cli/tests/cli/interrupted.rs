@@ -121,6 +121,29 @@ fn ctrl_c_saves_the_best_state_and_says_how_to_go_on() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn two_signals_at_once_are_one() {
+    let folder = folder();
+    let line = "fit o.csv --labels regime --latent-dim 3 --inducing 20 --kernel matern32 --max-iter 100000 --restarts 4";
+    let mut child = start(&folder, &format!("{line} --out m.lgp --checkpoint state.lgp"));
+    wait_for(&folder, "state.lgp", &mut child);
+    let id = child.id().to_string();
+    assert!(
+        Command::new("sh")
+            .args(["-c", &format!("kill -TERM {id}; kill -TERM {id}")])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let stopped = ended(child);
+    assert_eq!(stopped.code, 130, "{stopped:?}");
+    assert!(folder.ok("inspect m.lgp").contains("unfinished"));
+    // A fit goes on writing to the file it was resumed from.
+    let again = folder.run("fit --resume m.lgp --out m.lgp --checkpoint m.lgp --max-iter 1");
+    assert_eq!(again.code, 0, "{again:?}");
+}
+
 /// Sends Ctrl-C after so many milliseconds.
 #[cfg(unix)]
 fn interrupted(folder: &Folder, line: &str, milliseconds: u64) -> crate::program::Ended {
