@@ -5,7 +5,7 @@ use latentgp::data::replace::write_file;
 use latentgp::data::table::Table;
 use serde_json::Value;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Standard output that ends the program quietly when nobody reads it any more, as `head` does.
 struct Stdout(io::StdoutLock<'static>);
@@ -83,6 +83,39 @@ pub fn check(path: Option<&Path>, endings: &[&str]) -> Outcome {
             folder.display()
         ))),
         _ => Ok(()),
+    }
+}
+
+/// Errs where a file to be written is one that is read, or that another option writes: it would be lost.
+pub fn apart(inputs: &[(&str, Option<&Path>)], outputs: &[(&str, Option<&Path>)]) -> Outcome {
+    let known = |(name, path): &(_, Option<&Path>)| Some((*name, place((*path)?)?));
+    let mut taken: Vec<(&str, PathBuf)> = inputs.iter().filter_map(known).collect();
+    for (option, path) in outputs.iter().filter_map(|(option, path)| Some((*option, (*path)?))) {
+        let Some(place) = place(path) else { continue };
+        if let Some((name, _)) = taken.iter().find(|(_, other)| *other == place) {
+            return Err(Failure::usage(format!(
+                "{option} {}: this is the file of {name}, which would be overwritten; choose another name",
+                path.display()
+            )));
+        }
+        taken.push((option, place));
+    }
+    Ok(())
+}
+
+/// Whether two names are those of one file.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    a == b || place(a).is_some_and(|a| Some(a) == place(b))
+}
+
+/// Where a file is or will be, whatever name it goes by; devices and pipes are nowhere, they may be named twice.
+fn place(path: &Path) -> Option<PathBuf> {
+    match path.canonicalize() {
+        Ok(path) => path.is_file().then_some(path),
+        Err(_) => {
+            let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Some(folder.canonicalize().ok()?.join(path.file_name()?))
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::transform::rows;
 use crate::args::Common;
 use crate::failure::Outcome;
 use crate::{data, out, trained};
+use latentgp::data::table::Table;
 use latentgp::model::Model;
 use latentgp::posterior::Prediction;
 use serde_json::json;
@@ -37,6 +38,8 @@ pub struct Args {
 /// Fills the cells.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
+    let read = [("MODEL", Some(args.model.as_path())), ("DATA", Table::file(&args.data))];
+    out::apart(&read, &[("--out", args.out.as_deref())])?;
     let (columns, y, filled) = match trained::load_space(&args.model)? {
         Some(space) => {
             let (y, _) = data::for_model(&args.data, &space.columns, None)?;

@@ -53,6 +53,7 @@ enum What {
 /// Draws the figure.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     out::check(Some(&args.out), &["svg", "png"])?;
+    out::apart(&[("MODEL", Some(&args.model))], &[("--out", Some(&args.out))])?;
     let drawn = match trained::kind(&args.model)?.as_str() {
         TrainedRegression::KIND => regression(args)?,
         _ => latent(args)?,

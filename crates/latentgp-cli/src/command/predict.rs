@@ -53,6 +53,8 @@ pub struct Args {
 /// Predicts.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
+    let read = [("MODEL", Some(args.model.as_path())), ("DATA", Table::file(&args.data))];
+    out::apart(&read, &[("--out", args.out.as_deref())])?;
     let trained = trained::load_regression(&args.model)?;
     let mut table = Table::read(&args.data).map_err(Failure::data)?;
     let id = args.id.as_deref().map(|name| table.take(name).map_err(Failure::data)).transpose()?;

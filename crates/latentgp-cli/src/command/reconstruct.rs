@@ -43,6 +43,8 @@ pub struct Args {
 /// Decodes the positions.
 pub fn run(args: &Args, _: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
+    let read = [("MODEL", Some(args.model.as_path())), ("LATENT", Table::file(&args.latent))];
+    out::apart(&read, &[("--out", args.out.as_deref())])?;
     let (columns, mut decoded, noise) = match trained::load_space(&args.model)? {
         Some(space) => {
             let positions = positions(&args.latent, space.model.sizes().2)?;

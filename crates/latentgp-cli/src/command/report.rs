@@ -32,6 +32,7 @@ pub struct Args {
 /// Writes the page.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     out::check(Some(&args.out), &["html", "htm"])?;
+    out::apart(&[("MODEL", Some(&args.model))], &[("--out", Some(&args.out))])?;
     let name = args.model.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     let title = args.title.clone().unwrap_or(name);
     let source = args.model.display().to_string();

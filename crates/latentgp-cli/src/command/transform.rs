@@ -43,6 +43,8 @@ pub struct Args {
 /// Places the rows.
 pub fn run(args: &Args, _: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
+    let read = [("MODEL", Some(args.model.as_path())), ("DATA", Table::file(&args.data))];
+    out::apart(&read, &[("--out", args.out.as_deref())])?;
     if let Some(space) = trained::load_space(&args.model)? {
         return in_space(args, &space);
     }

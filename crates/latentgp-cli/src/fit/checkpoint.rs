@@ -2,6 +2,7 @@
 
 use super::Job;
 use crate::failure::{Failure, Outcome};
+use crate::out;
 use latentgp::file::{self, Report, Trained, Unfinished};
 use latentgp::model::{BayesianGplvm, Certificate, Run};
 use latentgp::optim::StopReason;
@@ -63,7 +64,7 @@ pub fn write(path: &Path, job: &Job, start: &BayesianGplvm, runs: Vec<Run>, seco
 /// Removes a checkpoint that the finished model has made superfluous; without a model file it stays.
 pub fn finish(path: &Path, model: Option<&Path>) -> Outcome {
     match model {
-        Some(model) if model != path => std::fs::remove_file(path)
+        Some(model) if !out::same_file(model, path) => std::fs::remove_file(path)
             .map_err(|e| Failure::work(format!("{}: cannot be removed: {e}", path.display()))),
         _ => Ok(()),
     }

@@ -128,8 +128,23 @@ enum ModelName {
     Ppca,
 }
 
+/// Errs where a file to be written would take the place of one that is needed. A fit may go on writing to the
+/// file it was resumed from, and the model may take the place of its checkpoint.
+fn apart(args: &Args) -> Outcome {
+    let (out, checkpoint) = (args.out.as_deref(), args.checkpoint.as_deref());
+    let data = args.data.as_deref().and_then(Table::file);
+    let labels = args.labels.as_deref().and_then(Table::file).filter(|file| file.is_file());
+    let trace = ("--trace", args.trace.as_deref());
+    let read = [("DATA", data), ("--labels", labels)];
+    out::apart(&read, &[("--out", out)])?;
+    out::apart(&read, &[("--checkpoint", checkpoint)])?;
+    let state = [("--resume", args.resume.as_deref()), ("--out", out), ("--checkpoint", checkpoint)];
+    out::apart(&[&read[..], &state[..]].concat(), &[trace])
+}
+
 /// Fits, saves and tells.
 pub fn run(args: &Args, common: &Common) -> Outcome {
+    apart(args)?;
     if args.model != ModelName::BayesianGplvm {
         return space::run(args, common);
     }

@@ -16,6 +16,7 @@ use crate::failure::Outcome;
 use crate::{interrupt, out};
 use clap::ValueEnum;
 use job::Job;
+use latentgp::data::table::Table;
 use series::Series;
 use std::path::PathBuf;
 
@@ -210,6 +211,15 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
     out::check(args.paths.as_deref(), &out::TABLES)?;
     out::check(args.plot.as_deref(), &["svg", "png"])?;
+    let future = args.future.as_deref().and_then(Table::file);
+    out::apart(
+        &[("SERIES", Table::file(&args.series)), ("--future", future)],
+        &[
+            ("--out", args.out.as_deref()),
+            ("--paths", args.paths.as_deref()),
+            ("--plot", args.plot.as_deref()),
+        ],
+    )?;
     job::check(args)?;
     interrupt::listen()?;
     let series = Series::read(args)?;

@@ -15,6 +15,7 @@ use crate::failure::{Failure, Outcome};
 use crate::{interrupt, out};
 use clap::ValueEnum;
 use job::Job;
+use latentgp::data::table::Table;
 use latentgp::file::{self, TrainedRegression};
 use latentgp::optim::StopReason;
 use serde_json::json;
@@ -179,6 +180,8 @@ enum MeanName {
 /// Learns, scores, saves and tells.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     out::check(args.out.as_deref(), &[])?;
+    let test = args.test.as_deref().and_then(Table::file);
+    out::apart(&[("DATA", Table::file(&args.data)), ("--test", test)], &[("--out", args.out.as_deref())])?;
     let job = Job::new(args, common)?;
     interrupt::listen()?;
     let rows = job.rows(args)?;

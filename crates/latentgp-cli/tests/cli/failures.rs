@@ -62,6 +62,46 @@ fn wrong_usage_is_code_2() {
 }
 
 #[test]
+fn no_file_that_is_read_or_written_is_overwritten() {
+    let folder = Folder::new();
+    folder.ok("dataset oil-flow --n 20 --out o.csv");
+    folder.ok(&quick("o.csv", "m.lgp"));
+    folder.write("labels.csv", "l\n1\n2\n");
+    folder.write("y.csv", "y\n1\n2\n");
+    std::fs::create_dir(folder.path("sub")).unwrap();
+    let before: Vec<Vec<u8>> =
+        folder.files().iter().filter_map(|f| std::fs::read(folder.path(f)).ok()).collect();
+    for (line, option, name) in [
+        ("fit o.csv --labels regime --out o.csv", "--out", "DATA"),
+        ("fit o.csv --labels regime --out sub/../o.csv", "--out", "DATA"),
+        ("fit o.csv --labels regime --trace ./o.csv", "--trace", "DATA"),
+        ("fit o.csv --labels regime --checkpoint o.csv", "--checkpoint", "DATA"),
+        ("fit o.csv --exclude regime --labels labels.csv --trace labels.csv", "--trace", "--labels"),
+        ("fit o.csv --labels regime --out z.csv --trace z.csv", "--trace", "--out"),
+        ("fit o.csv --labels regime --model ppca --out o.csv", "--out", "DATA"),
+        ("regress o.csv --target regime --likelihood categorical --out o.csv", "--out", "DATA"),
+        ("regress y.csv --target y --test o.csv --out o.csv", "--out", "--test"),
+        ("transform m.lgp o.csv --out o.csv", "--out", "DATA"),
+        ("impute m.lgp o.csv --out o.csv", "--out", "DATA"),
+        ("predict m.lgp o.csv --out o.csv", "--out", "DATA"),
+        ("reconstruct m.lgp y.csv --out y.csv", "--out", "LATENT"),
+        ("forecast y.csv --out y.csv", "--out", "SERIES"),
+        ("forecast y.csv --trajectories 3 --out z.csv --paths z.csv", "--paths", "--out"),
+    ] {
+        let part = format!("this is the file of {name}, which would be overwritten; choose another name");
+        let ended = folder.run(line);
+        one_sentence(&ended, 2, &part);
+        assert!(ended.err.starts_with(&format!("latentgp: {option} ")), "{line}: {ended:?}");
+    }
+    let after: Vec<Vec<u8>> =
+        folder.files().iter().filter_map(|f| std::fs::read(folder.path(f)).ok()).collect();
+    assert!(before == after);
+    // A model may take the place of its own checkpoint, whatever the two are called.
+    folder.ok(&format!("{} --checkpoint ./sub/../c.lgp", quick("o.csv", "c.lgp")));
+    folder.ok("inspect c.lgp");
+}
+
+#[test]
 fn bad_data_are_code_3() {
     let folder = Folder::new();
     folder.ok("dataset oil-flow --n 20 --out o.csv");

@@ -150,6 +150,11 @@ impl Table {
         }
     }
 
+    /// The file that [`read`](Table::read) opens for `spec`; none for standard input.
+    pub fn file(spec: &str) -> Option<&Path> {
+        (spec != "-").then(|| Path::new(split_key(spec).0))
+    }
+
     /// Reads CSV whose delimiter and header are detected; `name` is for messages.
     ///
     /// The rules, and how to set delimiter and header: [`csv`](crate::data::csv).
@@ -373,5 +378,6 @@ mod tests {
         assert_eq!(split_key("no/a.npz:a:b"), ("no/a.npz", Some("a:b")));
         assert_eq!(split_key("no/a.npz:"), ("no/a.npz", None));
         assert_eq!(split_key("C:\\a.csv"), ("C:\\a.csv", None));
+        assert_eq!((Table::file("no/a.npz:Y"), Table::file("-")), (Some(Path::new("no/a.npz")), None));
     }
 }
