@@ -96,25 +96,31 @@ fn positions(spec: &str, q: usize) -> Outcome<Gaussians> {
     let vars: Vec<String> = (1..=q).map(|k| format!("x{k}_var")).collect();
     let has = |wanted: &[String]| wanted.iter().filter(|w| names.contains(&w.as_str())).count();
     let named = has(&means) > 0;
+    // Columns of other names are something else, however many there are.
+    let unnamed = names.iter().enumerate().all(|(j, name)| *name == j.to_string());
     let (mean, var) = match (named, has(&vars)) {
         (true, 0) => (table.numeric(&means).map_err(Failure::data)?, None),
         (true, _) => {
             let var = table.numeric(&vars).map_err(Failure::data)?;
             (table.numeric(&means).map_err(Failure::data)?, Some(var))
         }
-        (false, _) if names.len() == q => (table.to_mat().map_err(Failure::data)?, None),
-        (false, _) if names.len() == 2 * q => {
+        (false, _) if unnamed && names.len() == q => (table.to_mat().map_err(Failure::data)?, None),
+        (false, _) if unnamed && names.len() == 2 * q => {
             let all = table.to_mat().map_err(Failure::data)?;
             let half = |from: usize| all.select_cols(&(from..from + q).collect::<Vec<_>>());
             (half(0), Some(half(q)))
         }
         _ => {
             return Err(Failure::data(format!(
-                "{}: expected the columns x1 … x{q}, or {q} columns (positions), or {} (positions, then their \
-                 variances), found {}",
+                "{}: expected latent positions: the columns {} as `latentgp transform` writes them, or {q} columns \
+                 without names, or {} (positions, then their variances), found {}",
                 table.source(),
+                if q == 1 { "x1".to_string() } else { format!("x1 … x{q}") },
                 2 * q,
-                names.len()
+                match unnamed {
+                    true => format!("{} without names", names.len()),
+                    false => names.join(", "),
+                }
             )));
         }
     };

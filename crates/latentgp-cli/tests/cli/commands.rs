@@ -32,6 +32,25 @@ fn demo_writes_a_picture_a_report_and_a_model() {
 }
 
 #[test]
+fn positions_are_told_from_other_tables_by_their_names() {
+    let folder = with_model();
+    let positions = folder.ok("transform m.lgp oil.csv");
+    let decoded = folder.run_with("reconstruct m.lgp -", &positions);
+    assert_eq!(decoded.code, 0, "{decoded:?}");
+    for (text, code) in [
+        ("0.1,0.2,0.3\n0.4,0.5,0.6\n", 0),
+        ("x1,x2,x3\n0.1,0.2,0.3\n", 0),
+        ("width,height,depth\n0.1,0.2,0.3\n", 3),
+        ("a,b,c,d,e,f\n1,2,3,4,5,6\n", 3),
+        ("0.1,0.2\n0.4,0.5\n", 3),
+    ] {
+        let ended = folder.run_with("reconstruct m.lgp -", text);
+        assert_eq!(ended.code, code, "{text}: {ended:?}");
+        assert!(code == 0 || ended.err.contains("the columns x1 … x3"), "{text}: {ended:?}");
+    }
+}
+
+#[test]
 fn dataset_lists_and_prints() {
     let folder = Folder::new();
     for name in ["oil-flow", "airline", "spiral", "sinc", "iris"] {
