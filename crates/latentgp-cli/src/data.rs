@@ -30,8 +30,20 @@ pub struct Chosen {
     pub labels: Option<Labels>,
 }
 
+/// Errs where an option lists a column twice.
+pub fn once(option: &str, names: &[String]) -> Outcome {
+    match names.iter().enumerate().find(|(k, name)| names[..*k].contains(name)) {
+        Some((_, name)) => {
+            Err(Failure::usage(format!("{option}: the column `{name}` is listed twice; name it once")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Reads DATA and takes out what is not to be learnt from.
 pub fn choose(spec: &str, choice: &Choice<'_>) -> Outcome<Chosen> {
+    once("--columns", choice.columns)?;
+    once("--exclude", choice.exclude)?;
     let mut table = Table::read(spec).map_err(Failure::data)?;
     let labels = choice.labels.map(|name| labels(&mut table, name)).transpose()?;
     for name in choice.exclude.iter().map(String::as_str).chain(choice.id) {

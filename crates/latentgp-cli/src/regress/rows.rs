@@ -2,6 +2,7 @@
 
 use super::job::Job;
 use super::{Args, Noise};
+use crate::data::once;
 use crate::failure::{Failure, Outcome};
 use crate::summary::{count, short};
 use latentgp::Mat;
@@ -28,8 +29,10 @@ impl Rows {
     /// Reads the rows to learn from.
     pub fn read(args: &Args, job: &Job) -> Outcome<Self> {
         let mut table = Table::read(&args.data).map_err(Failure::data)?;
-        if let Some(twice) = args.target.iter().enumerate().find(|(k, t)| args.target[..*k].contains(t)) {
-            return Err(Failure::usage(format!("--target: the column `{}` is listed twice", twice.1)));
+        for (option, names) in
+            [("--target", &args.target), ("--columns", &args.columns), ("--exclude", &args.exclude)]
+        {
+            once(option, names)?;
         }
         let (y, classes) = observed(&table, &args.target, job)?;
         for name in args.target.iter().chain(&args.exclude).map(String::as_str).chain(args.id.as_deref()) {
