@@ -112,11 +112,22 @@ fn texts(column: &Column) -> Vec<String> {
 /// Columns are taken by name; where DATA or the model has no names, by position.
 pub fn for_model(spec: &str, columns: &[String], id: Option<&str>) -> Outcome<(Mat, Option<Column>)> {
     let mut table = Table::read(spec).map_err(Failure::data)?;
-    let id = match id {
-        Some(name) => Some(table.take(name).map_err(Failure::data)?),
-        None => None,
-    };
+    let id = id_column(&mut table, id, columns)?;
     Ok((matched(&table, columns)?.0, id))
+}
+
+/// The column that identifies rows: a copy where the model needs it as well, else taken out of the table.
+pub fn id_column<'a>(
+    table: &mut Table,
+    id: Option<&str>,
+    needed: impl IntoIterator<Item = &'a String>,
+) -> Outcome<Option<Column>> {
+    let Some(name) = id else { return Ok(None) };
+    let column = match needed.into_iter().any(|n| n == name) {
+        true => table.get(name).cloned(),
+        false => table.take(name),
+    };
+    column.map(Some).map_err(Failure::data)
 }
 
 /// The columns that a model needs, and whether they were found by their names.

@@ -2,7 +2,7 @@
 
 use super::transform::rows;
 use crate::args::Common;
-use crate::data::matched;
+use crate::data::{id_column, matched};
 use crate::failure::{Failure, Outcome};
 use crate::regress::{missing_input, put_scores, scores_text, std_columns, targets, within_range};
 use crate::{out, trained};
@@ -36,7 +36,7 @@ pub struct Args {
     model: PathBuf,
     /// New rows, with the inputs that the model was trained on
     data: String,
-    /// A column of DATA that is copied to the result
+    /// A column of DATA that is copied to the result; the predictions of one of that name are COL_predicted
     #[arg(long, value_name = "COL")]
     id: Option<String>,
     /// Draws of the noise-free function, from the joint posterior of all rows
@@ -57,7 +57,8 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     out::apart(&read, &[("--out", args.out.as_deref())])?;
     let trained = trained::load_regression(&args.model)?;
     let mut table = Table::read(&args.data).map_err(Failure::data)?;
-    let id = args.id.as_deref().map(|name| table.take(name).map_err(Failure::data)).transpose()?;
+    let needed = trained.inputs.iter().chain(&trained.targets).chain(trained.input_std.iter().flatten());
+    let id = id_column(&mut table, args.id.as_deref(), needed)?;
     let (x, named) = matched(&table, &trained.inputs)?;
     if !trained.model.takes_missing_inputs() {
         missing_input(table.source(), &x, &trained.inputs, "leave the row out, or fill it in")?;
@@ -84,7 +85,12 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
             let named = trained.targets.iter().enumerate();
             named.map(move |(j, name)| Column::numbers(format!("{name}_{}", s + 1), draw.col(j)))
         });
-        let columns = id.into_iter().chain(columns(&trained, &answers, words)).chain(more).collect();
+        let mut predicted = columns(&trained, &answers, words);
+        // The observed value keeps the name; its prediction stands beside it.
+        for column in predicted.iter_mut().filter(|c| id.as_ref().is_some_and(|id| id.name == c.name)) {
+            column.name += "_predicted";
+        }
+        let columns = id.into_iter().chain(predicted).chain(more).collect();
         out::table(&Table::new("result", columns).map_err(Failure::work)?, args.out.as_deref())?;
     }
     if !args.json {

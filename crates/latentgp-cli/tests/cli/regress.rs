@@ -38,6 +38,31 @@ fn number(all: &Value, key: &str) -> f64 {
 }
 
 #[test]
+fn an_id_may_be_an_input_or_a_target() {
+    let folder = folder();
+    folder.ok("regress train.csv --target y --columns a,b --max-iter 20 --out m.lgp");
+    folder
+        .ok("regress train.csv --target sign --likelihood bernoulli --columns a,b --max-iter 20 --out c.lgp");
+    let plain = folder.ok("predict m.lgp test.csv");
+    for (line, head) in [
+        ("predict m.lgp test.csv --id id", "id,y,y_var"),
+        ("predict m.lgp test.csv --id a", "a,y,y_var"),
+        ("predict m.lgp test.csv --id y", "y,y_predicted,y_var"),
+        ("predict c.lgp test.csv --id b", "b,sign,p_no,p_yes"),
+        ("predict c.lgp test.csv --id sign", "sign,sign_predicted,p_no,p_yes"),
+    ] {
+        let text = folder.ok(line);
+        assert_eq!(text.lines().next(), Some(head), "{line}");
+        if line.starts_with("predict m") {
+            let rest: Vec<&str> = text.lines().skip(1).map(|l| l.split_once(',').unwrap().1).collect();
+            assert_eq!(rest, plain.lines().skip(1).collect::<Vec<_>>(), "{line}");
+        }
+    }
+    let far = folder.run("predict m.lgp test.csv --id nowhere");
+    assert!(far.code == 3 && far.err.contains("no column `nowhere`"), "{far:?}");
+}
+
+#[test]
 fn every_model_learns_a_function_and_predicts_it() {
     let folder = folder();
     for (options, error) in [
