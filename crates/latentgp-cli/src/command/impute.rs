@@ -3,7 +3,7 @@
 use super::reconstruct::table;
 use super::transform::rows;
 use crate::args::Common;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::{data, out, trained};
 use latentgp::data::table::Table;
 use latentgp::model::Model;
@@ -17,16 +17,21 @@ use std::path::PathBuf;
     before_help = "\
 Examples:
   latentgp impute oil.lgp holes.csv --out filled.csv
+  latentgp impute oil.lgp holes.csv --id sample
   latentgp impute oil.lgp holes.csv --json",
     after_help = "\
-The result has the columns of the data, missing cells filled with their predictive mean, and for each column
-its variance with the ending _var: that of a measurement, and 0 where a cell was observed."
+The result has the columns of the model, missing cells filled with their predictive mean, and for each column
+its variance with the ending _var: that of a measurement, and 0 where a cell was observed. Columns of DATA are
+found by name; those that the model was not trained on are left out, but for that of --id, which comes first."
 )]
 pub struct Args {
     /// A model file
     model: PathBuf,
     /// Rows with missing cells, with the columns that the model was trained on
     data: String,
+    /// A column of DATA that is copied to the result
+    #[arg(long, value_name = "COL")]
+    id: Option<String>,
     /// Write a file instead (.csv, .tsv, .npy, .parquet)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -40,23 +45,24 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
     let read = [("MODEL", Some(args.model.as_path())), ("DATA", Table::file(&args.data))];
     out::apart(&read, &[("--out", args.out.as_deref())])?;
-    let (columns, y, filled) = match trained::load_space(&args.model)? {
+    let id = args.id.as_deref();
+    let (columns, y, id, filled) = match trained::load_space(&args.model)? {
         Some(space) => {
-            let (y, _) = data::for_model(&args.data, &space.columns, None)?;
+            let (y, id) = data::for_model(&args.data, other(id, &space.columns)?, id)?;
             let filled = space.model.impute(&y)?;
-            (space.columns, y, filled)
+            (space.columns, y, id, filled)
         }
         None => {
             let trained = trained::load(&args.model)?;
-            let (y, _) = data::for_model(&args.data, &trained.columns, None)?;
+            let (y, id) = data::for_model(&args.data, other(id, &trained.columns)?, id)?;
             let filled = trained.model.impute(&trained.model.posterior()?, &y)?;
-            (trained.columns, y, Prediction { mean: filled.y, var: filled.var })
+            (trained.columns, y, id, Prediction { mean: filled.y, var: filled.var })
         }
     };
     let missing = y.as_slice().iter().filter(|v| v.is_nan()).count();
     out::note(common.quiet, format!("{missing} of {} cells filled", y.len()));
     if args.out.is_some() || !args.json {
-        out::table(&table(&columns, &filled)?, args.out.as_deref())?;
+        out::table(&table(id, &columns, &filled)?, args.out.as_deref())?;
     }
     if args.json {
         return out::json(&json!({
@@ -68,4 +74,14 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
         }));
     }
     Ok(())
+}
+
+/// The columns of the model, among which the id must not be: they are in the result as they are.
+fn other<'a>(id: Option<&str>, columns: &'a [String]) -> Outcome<&'a [String]> {
+    match id.filter(|id| columns.iter().any(|c| c == id)) {
+        Some(id) => Err(Failure::usage(format!(
+            "--id {id}: this column is one of the model's and in the result without it; leave --id out"
+        ))),
+        None => Ok(columns),
+    }
 }

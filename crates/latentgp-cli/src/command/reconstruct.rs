@@ -64,7 +64,7 @@ pub fn run(args: &Args, _: &Common) -> Outcome {
         }
     }
     if args.out.is_some() || !args.json {
-        out::table(&table(&columns, &decoded)?, args.out.as_deref())?;
+        out::table(&table(None, &columns, &decoded)?, args.out.as_deref())?;
     }
     if args.json {
         return out::json(&json!({
@@ -78,10 +78,10 @@ pub fn run(args: &Args, _: &Common) -> Outcome {
     Ok(())
 }
 
-/// Each column and, after all of them, its variance.
-pub fn table(columns: &[String], of: &Prediction) -> Outcome<Table> {
-    let mut all: Vec<Column> =
-        columns.iter().enumerate().map(|(j, name)| Column::numbers(name.clone(), of.mean.col(j))).collect();
+/// The id, if there is one, each column and, after all of them, its variance.
+pub fn table(id: Option<Column>, columns: &[String], of: &Prediction) -> Outcome<Table> {
+    let mut all: Vec<Column> = id.into_iter().collect();
+    all.extend(columns.iter().enumerate().map(|(j, name)| Column::numbers(name.clone(), of.mean.col(j))));
     all.extend(
         columns.iter().enumerate().map(|(j, name)| Column::numbers(format!("{name}_var"), of.var.col(j))),
     );

@@ -51,6 +51,20 @@ fn positions_are_told_from_other_tables_by_their_names() {
 }
 
 #[test]
+fn impute_copies_an_id_and_leaves_other_columns_out() {
+    let folder = with_model();
+    let plain = folder.ok("impute m.lgp oil.csv");
+    let text = folder.ok("impute m.lgp oil.csv --id regime");
+    assert!(text.starts_with("regime,") && !plain.contains("regime"), "{text}");
+    for (with, without) in text.lines().zip(plain.lines()) {
+        assert_eq!(with.split_once(',').unwrap().1, without);
+    }
+    let own = plain.split(',').next().unwrap();
+    let twice = folder.run(&format!("impute m.lgp oil.csv --id {own}"));
+    assert!(twice.code == 2 && twice.err.contains("leave --id out"), "{twice:?}");
+}
+
+#[test]
 fn dataset_lists_and_prints() {
     let folder = Folder::new();
     for name in ["oil-flow", "airline", "spiral", "sinc", "iris"] {
