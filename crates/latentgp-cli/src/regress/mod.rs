@@ -34,12 +34,18 @@ Examples:
 All columns but the targets are inputs, which must be numbers and are standardised inside; columns of text are
 left out with --exclude or --id, or are targets as classes. Rows without a target are left out; inputs may be
 missing with --model sparse, here and in predictions, where a missing cell has the mean and the variance of its
-column. Ctrl-C stops the fit and saves the best state to --out. Scores are those of rows that the model has not seen: --test, or each of --folds predicted from the
-others (classes in equal shares), or --loo; the model that is kept, and written before any fold is fitted, has
-learnt from all rows of DATA. RMSE, NMSE (1: no better than the mean), NLPD
-and the shares of observations inside the 50, 90 and 95 % intervals; accuracy and log loss of classes. The log
-evidence is that of the data as given: exact for gp, a lower bound for sparse and vdmgp, that of FITC for
-spgp-dr, and for classes and counts Laplace's approximation (gp) or a lower bound (sparse)."
+column. Ctrl-C stops the fit and saves the best state to --out.
+
+Classes and counts have a constant mean, which is fitted. Where --model gp learns classes, a log-normal prior with
+median 10 holds those variances of the kernel that are free; it is no part of the log evidence, but of what the
+fit maximises. The first iterations of vdmgp, 200 at most, hold noise and variance and do not count for --max-iter.
+
+Scores are those of rows that the model has not seen: --test, or each of --folds predicted from the others (classes
+in equal shares), or --loo; the model that is kept, and written before any fold is fitted, has learnt from all rows
+of DATA. RMSE, NMSE (1: no better than the mean), NLPD and the shares of observations inside the 50, 90 and 95 %
+intervals; accuracy and log loss of classes. The log evidence is that of the data as given: exact for gp, a lower
+bound for sparse and vdmgp, that of FITC for spgp-dr, and for classes and counts Laplace's approximation (gp) or a
+lower bound (sparse)."
 )]
 pub struct Args {
     /// A table: CSV, TSV, .npy, .npz:KEY, .mat:KEY, .parquet, or - for CSV on standard input
@@ -84,7 +90,7 @@ pub struct Args {
     /// Directions of the projection [default: 2 for spgp-dr, 5 for vdmgp]
     #[arg(long, short = 'Q', value_name = "K", help_heading = "Model")]
     latent_dim: Option<usize>,
-    /// The mean function: zero, constant, linear [default: zero]
+    /// The mean function: zero, constant, linear [default: zero; classes and counts fit a constant]
     #[arg(long, value_enum, value_name = "MEAN", help_heading = "Model")]
     mean: Option<MeanName>,
     /// How a latent value becomes the probability of a class, of bernoulli [default: logit]
@@ -106,7 +112,7 @@ pub struct Args {
     /// Runs from different starts, of which the best is kept [default: 1]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = crate::args::restarts)]
     restarts: Option<usize>,
-    /// Most iterations of a run [default: 1000, 600 for vdmgp]
+    /// Most iterations of a run; of vdmgp after the first ones with the noise held [default: 1000, 600 for vdmgp]
     #[arg(long, value_name = "N", help_heading = "Training")]
     max_iter: Option<usize>,
 

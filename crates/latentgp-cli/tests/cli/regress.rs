@@ -63,6 +63,18 @@ fn an_id_may_be_an_input_or_a_target() {
 }
 
 #[test]
+fn the_help_tells_of_the_mean_of_classes_and_of_iterations_that_do_not_count() {
+    let help = Folder::new().ok("regress --help").split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "[default: zero; classes and counts fit a constant]",
+        "a log-normal prior",
+        "after the first ones with the noise held",
+    ] {
+        assert!(help.contains(part), "{part}: {help}");
+    }
+}
+
+#[test]
 fn every_model_learns_a_function_and_predicts_it() {
     let folder = folder();
     for (options, error) in [
