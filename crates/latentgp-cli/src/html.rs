@@ -5,7 +5,7 @@ use crate::figure;
 use crate::picture;
 use crate::regress;
 use crate::space::{self, Space};
-use crate::summary::{self, bar, short};
+use crate::summary::{self, bar, maximised, short};
 use crate::trained::Ready;
 use latentgp::file::TrainedRegression;
 use latentgp::model::Model;
@@ -104,7 +104,7 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
     if !report.trace.is_empty() {
         put(format!(
             "<h2>The bound while fitting</h2><figure>{}</figure>",
-            figure::trace(&report.trace)?.svg()
+            figure::trace(&maximised("bound", &*trained.model.kernel), &report.trace)?.svg()
         ));
     }
     put(format!("<h2>How good the approximation is</h2><p>{}.</p>", prose(&summary::certificate(trained))));
@@ -142,7 +142,11 @@ pub fn space(of: &Space, title: &str, source: &str) -> Outcome<String> {
     );
     let trace = &of.trained.report.trace;
     if !trace.is_empty() {
-        let _ = writeln!(body, "<h2>The fit</h2><figure>{}</figure>", figure::trace(trace)?.svg());
+        let _ = writeln!(
+            body,
+            "<h2>The fit</h2><figure>{}</figure>",
+            figure::trace(&of.objective(), trace)?.svg()
+        );
     }
     let _ = writeln!(body, "<h2>In words</h2><pre>{}</pre>", escape(&space::text(of)?));
     let _ = writeln!(
@@ -191,7 +195,8 @@ pub fn regression(of: &TrainedRegression, title: &str, source: &str) -> Outcome<
         );
     }
     if !report.trace.is_empty() {
-        let trace = figure::trace(&report.trace)?;
+        let what = maximised("log evidence", of.model.kernel());
+        let trace = figure::trace(&what, &report.trace)?;
         let _ = writeln!(body, "<h2>The fit</h2><figure>{}</figure>", trace.svg());
     }
     let _ = writeln!(body, "<h2>In words</h2><pre>{}</pre>", escape(&regress::summary(of)?));

@@ -2,6 +2,7 @@
 
 use crate::failure::Outcome;
 use crate::figure::{self, Background, Coordinate, Figure, LatentMap, Panel, Relevance};
+use crate::summary::maximised;
 use crate::trained::Ready;
 use latentgp::Mat;
 
@@ -71,6 +72,7 @@ pub fn panel(ready: &Ready) -> Outcome<Figure> {
         map: map(ready, "Latent map")?,
         relevance: relevance(ready, "Relevance"),
         trace,
+        trace_of: maximised("bound", &*ready.trained.model.kernel),
         trace_title: "Bound".into(),
     })?)
 }

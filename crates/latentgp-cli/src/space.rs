@@ -2,7 +2,7 @@
 
 use crate::failure::Outcome;
 use crate::figure::{self, Coordinate, Figure, LatentMap, Relevance};
-use crate::summary::{NOISELESS, bar, count, short};
+use crate::summary::{NOISELESS, bar, count, maximised, short};
 use crate::trained::accuracy;
 use latentgp::expectation::Gaussians;
 use latentgp::file::TrainedSpace;
@@ -56,6 +56,14 @@ impl Space {
             labels: self.trained.labels.as_ref().map_or(Vec::new(), |l| l.of.clone()),
             ..LatentMap::default()
         })?)
+    }
+
+    /// What the fit maximised.
+    pub fn objective(&self) -> String {
+        match &self.trained.model {
+            LatentSpace::Gplvm(m) => maximised("log density", &*m.kernel),
+            LatentSpace::Ppca(..) => "log evidence".into(),
+        }
     }
 
     /// The relevance bars.

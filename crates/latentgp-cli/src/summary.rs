@@ -3,6 +3,7 @@
 use crate::failure::Outcome;
 use crate::trained::Ready;
 use latentgp::file::Trained;
+use latentgp::kernel::Kernel;
 use latentgp::model::noise_at_floor;
 use serde_json::{Value, json};
 
@@ -60,6 +61,14 @@ pub fn certificate(trained: &Trained) -> String {
         c.reference,
         c.rows
     )
+}
+
+/// What a fit maximises: `what`, and the log prior of the kernel where it has one.
+pub fn maximised(what: &str, kernel: &dyn Kernel) -> String {
+    match kernel.params().iter().any(|(_, p)| p.prior.is_some()) {
+        true => format!("{what} + log prior"),
+        false => what.into(),
+    }
 }
 
 /// The model in plain words.

@@ -5,6 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::figure::Figure;
 use crate::regress::picture as picture_of_regression;
 use crate::space::Space;
+use crate::summary::maximised;
 use crate::trained::Ready;
 use crate::{figure, out, picture, trained};
 use clap::ValueEnum;
@@ -46,7 +47,8 @@ enum What {
     Map,
     /// The relevance of each latent dimension
     Relevance,
-    /// The bound, iteration by iteration
+    /// What the fit maximised, iteration by iteration: the bound or log evidence, with the log prior of the kernel
+    /// where it has one, as that of classes has
     Trace,
 }
 
@@ -67,7 +69,10 @@ fn regression(args: &Args) -> Outcome<Figure> {
     let trained = trained::load_regression(&args.model)?;
     match args.what {
         What::All => picture_of_regression::draw(&trained, args.target.as_deref(), ""),
-        What::Trace => Ok(figure::trace(&trained.report.trace)?),
+        What::Trace => {
+            let what = maximised("log evidence", trained.model.kernel());
+            Ok(figure::trace(&what, &trained.report.trace)?)
+        }
         What::Map | What::Relevance => Err(Failure::usage(
             "a regression has no latent map and no relevance of latent dimensions; leave --what out, or use \
              `--what trace`",
@@ -87,7 +92,7 @@ fn latent(args: &Args) -> Outcome<Figure> {
             What::Trace if space.trained.report.trace.is_empty() => Err(Failure::usage(
                 "this model has a closed form: there was no fit to draw; leave --what out",
             )),
-            What::Trace => Ok(figure::trace(&space.trained.report.trace)?),
+            What::Trace => Ok(figure::trace(&space.objective(), &space.trained.report.trace)?),
         };
     }
     let ready = Ready::load(&args.model)?;
@@ -95,6 +100,9 @@ fn latent(args: &Args) -> Outcome<Figure> {
         What::All => picture::panel(&ready)?,
         What::Map => figure::latent_map(&picture::map(&ready, "")?)?,
         What::Relevance => figure::relevance_bars(&picture::relevance(&ready, ""))?,
-        What::Trace => figure::trace(&ready.trained.report.trace)?,
+        What::Trace => {
+            let what = maximised("bound", &*ready.trained.model.kernel);
+            figure::trace(&what, &ready.trained.report.trace)?
+        }
     })
 }

@@ -140,7 +140,7 @@ pub(crate) mod tests {
     #[test]
     fn a_file_is_written_by_its_ending() {
         let folder = tempfile::tempdir().unwrap();
-        let figure = trace(&[-3.0, -2.0, -1.5]).unwrap();
+        let figure = trace("bound", &[-3.0, -2.0, -1.5]).unwrap();
         assert_sound(&figure);
         assert_eq!((figure.width * SCALE, figure.height * SCALE), (1200.0, 800.0));
         for (name, start) in [("a.svg", &b"<svg"[..]), ("a.PNG", b"\x89PNG")] {
@@ -178,6 +178,6 @@ pub(crate) mod tests {
     #[test]
     fn figures_are_the_same_every_time() {
         let values = [-5.0, -1.0, -0.5];
-        assert_eq!(trace(&values).unwrap(), trace(&values).unwrap());
+        assert_eq!(trace("bound", &values).unwrap(), trace("bound", &values).unwrap());
     }
 }

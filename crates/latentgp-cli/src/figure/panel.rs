@@ -19,6 +19,8 @@ pub struct Panel {
     pub relevance: Relevance,
     /// The bound at each iteration.
     pub trace: Vec<f64>,
+    /// What its values are, such as the bound.
+    pub trace_of: String,
     /// The title of the trace; may be empty.
     pub trace_title: String,
 }
@@ -40,7 +42,7 @@ pub fn panel(panel: &Panel) -> Result<Figure> {
     // All plotting areas begin at the same height, below the note of the trace.
     Laid::new(cell(0), &panel.map, trace::NOTE_LINE).draw(&mut canvas, &panel.map);
     relevance::draw(&mut canvas, cell(1), &panel.relevance, trace::NOTE_LINE);
-    trace::draw(&mut canvas, cell(2), &panel.trace_title, &panel.trace);
+    trace::draw(&mut canvas, cell(2), &panel.trace_title, &panel.trace_of, &panel.trace);
     Ok(canvas.finish())
 }
 
@@ -60,6 +62,7 @@ mod tests {
             },
             relevance: Relevance { values: vec![1.0, 0.5], ..Relevance::default() },
             trace: vec![-2.0, -1.0],
+            trace_of: "bound".into(),
             trace_title: "Bound".into(),
         };
         let figure = panel(&parts).unwrap();

@@ -20,14 +20,14 @@ pub(super) const NOTE_LINE: f64 = 16.0;
 /// The axis is cut if the whole range exceeds that of the later iterations by this factor.
 const CUT: f64 = 4.0;
 
-/// Draws the bound against the iteration. Values that are not finite leave a gap.
+/// Draws what a fit maximised, such as the `bound`, against the iteration. Values that are not finite leave a gap.
 ///
 /// # Errors
 /// If there is no value, or none is finite.
-pub fn trace(values: &[f64]) -> Result<Figure> {
+pub fn trace(what: &str, values: &[f64]) -> Result<Figure> {
     check(values)?;
-    let mut canvas = Canvas::new(WIDTH, HEIGHT, "The bound against the iteration");
-    draw(&mut canvas, Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT }, "", values);
+    let mut canvas = Canvas::new(WIDTH, HEIGHT, &format!("The {what} against the iteration"));
+    draw(&mut canvas, Rect { x: 0.0, y: 0.0, w: WIDTH, h: HEIGHT }, "", what, values);
     Ok(canvas.finish())
 }
 
@@ -60,7 +60,7 @@ fn limits(values: &[f64]) -> Scale {
     Scale::new((rest.lo - margin).max(whole.lo), (rest.hi + margin).max(whole.hi)).padded(0.06)
 }
 
-pub(super) fn draw(canvas: &mut Canvas, cell: Rect, title: &str, values: &[f64]) {
+pub(super) fn draw(canvas: &mut Canvas, cell: Rect, title: &str, what: &str, values: &[f64]) {
     let scale = limits(values);
     // Between two iterations there is nothing, and no tick.
     let iterations = if values.len() <= FEW {
@@ -76,7 +76,7 @@ pub(super) fn draw(canvas: &mut Canvas, cell: Rect, title: &str, values: &[f64])
             title: "iteration",
             ticks: iterations,
         },
-        Axis { scale, title: "bound", ticks: Ticks::Numbers },
+        Axis { scale, title: what, ticks: Ticks::Numbers },
         Reserve { top: NOTE_LINE, right: 0.0 },
     );
     axes.grid(canvas, true);
@@ -140,7 +140,7 @@ mod tests {
             (0..100).map(|k| -1e6 * (-0.9 * f64::from(k)).exp() - 50.0 / f64::from(k + 1)).collect();
         let scale = limits(&values);
         assert!(scale.lo > -100.0 && scale.hi > values[99], "{scale:?}");
-        let figure = trace(&values).unwrap();
+        let figure = trace("bound", &values).unwrap();
         assert_sound(&figure);
         assert!(figure.svg().contains("early values below, down to −1.0×10⁶"));
     }
@@ -150,16 +150,16 @@ mod tests {
         let values: Vec<f64> = (0..50).map(f64::from).collect();
         let scale = limits(&values);
         assert!(scale.lo < 0.0 && scale.hi > 49.0);
-        assert!(!trace(&values).unwrap().svg().contains("below"));
+        assert!(!trace("bound", &values).unwrap().svg().contains("below"));
     }
 
     #[test]
     fn what_is_not_finite_is_a_gap_and_is_said() {
-        let figure = trace(&[-5.0, f64::NAN, -3.0, f64::NEG_INFINITY, -2.0, -1.5]).unwrap();
+        let figure = trace("bound", &[-5.0, f64::NAN, -3.0, f64::NEG_INFINITY, -2.0, -1.5]).unwrap();
         assert_sound(&figure);
         assert!(figure.svg().contains("2 values not finite"));
-        assert!(trace(&[]).is_err());
-        assert!(trace(&[f64::NAN; 3]).is_err());
+        assert!(trace("bound", &[]).is_err());
+        assert!(trace("bound", &[f64::NAN; 3]).is_err());
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         for values in
             [&[1.0][..], &[0.0, 0.0], &[7.0; 30], &[-1e300, 1e300], &[f64::NAN, 2.0], &[1e-310, 0.0]]
         {
-            assert_sound(&trace(values).unwrap());
+            assert_sound(&trace("bound", values).unwrap());
         }
     }
 }

@@ -75,6 +75,21 @@ fn the_help_tells_of_the_mean_of_classes_and_of_iterations_that_do_not_count() {
 }
 
 #[test]
+fn a_trace_says_what_was_maximised() {
+    let folder = folder();
+    for (options, what) in [
+        ("--target y", "log evidence"),
+        ("--target y --kernel rbf(prior=[variance=gamma(2,1)])", "log evidence + log prior"),
+        ("--target sign --likelihood bernoulli", "log evidence + log prior"),
+        ("--target count --likelihood poisson", "log evidence"),
+    ] {
+        folder.ok(&format!("regress train.csv {options} --columns a,b --max-iter 10 --out m.lgp"));
+        folder.ok("plot m.lgp --what trace --out t.svg");
+        assert!(folder.read("t.svg").contains(&format!(">{what}<")), "{options}");
+    }
+}
+
+#[test]
 fn every_model_learns_a_function_and_predicts_it() {
     let folder = folder();
     for (options, error) in [
