@@ -214,7 +214,7 @@ fn rule(args: &Args, kernel: &dyn Kernel, dim: usize) -> Outcome<Box<dyn Expecta
                 dim,
                 megabytes: (nodes * dim as f64 * 8e-6).ceil(),
                 limit,
-                cheaper: format!("`unscented` ({} nodes)", 2 * dim),
+                cheaper: cheaper(kernel, dim, limit),
             }
             .into());
         }
@@ -222,4 +222,15 @@ fn rule(args: &Args, kernel: &dyn Kernel, dim: usize) -> Outcome<Box<dyn Expecta
     }
     rule.check(kernel, dim)?;
     Ok(rule)
+}
+
+/// What stays within the limit.
+fn cheaper(kernel: &dyn Kernel, dim: usize, limit: usize) -> String {
+    if kernel.closed_form().is_some() {
+        return "`analytic` (no nodes)".into();
+    }
+    match [("unscented", 2 * dim), ("minimal_skew", dim + 2)].iter().find(|(_, nodes)| *nodes <= limit) {
+        Some((rule, nodes)) => format!("`{rule}` ({nodes} nodes)"),
+        None => "fewer latent dimensions".into(),
+    }
 }

@@ -27,6 +27,15 @@ fn wrong_usage_is_code_2() {
             "nodes",
         ),
         ("fit o.csv --labels regime --kernel matern32 --max-nodes 3", "limit of 3 nodes"),
+        (
+            "fit o.csv --labels regime --kernel matern32 --max-nodes 1 --expectation unscented",
+            "try fewer latent dimensions, or raise the limit",
+        ),
+        ("fit o.csv --labels regime --max-nodes 1 --expectation unscented", "try `analytic` (no nodes)"),
+        (
+            "fit o.csv --labels regime --kernel matern32 --max-nodes 4 --expectation gauss_hermite(points=3)",
+            "try `unscented` (4 nodes)",
+        ),
         ("fit o.csv --labels regime --max-nodes 100", "no effect"),
         ("fit o.csv --labels regime --model ppca --inducing 3", "--inducing has no effect on --model ppca"),
         ("fit o.csv --labels regime --model gplvm --expectation unscented", "--expectation has no effect"),
