@@ -89,6 +89,11 @@ fn labels(table: &mut Table, name: &str) -> Outcome<Labels> {
     }
     let file = Table::read(name).map_err(Failure::data)?;
     let columns = file.columns();
+    // MATLAB keeps lists as rows: 1×N is a list of labels where N rows want one each.
+    let unnamed = columns.iter().enumerate().all(|(j, name)| *name == j.to_string());
+    if unnamed && file.rows() == 1 && columns.len() > 1 && columns.len() == table.rows() {
+        return Ok(Labels { name: "label".into(), of: file.iter().map(|c| c.text(0)).collect() });
+    }
     let [only] = columns[..] else {
         return Err(Failure::data(format!("{name}: labels are one column, this file has {}", columns.len())));
     };

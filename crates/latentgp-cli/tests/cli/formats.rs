@@ -76,3 +76,23 @@ fn csv_npy_npz_mat_and_parquet_give_the_same_bits() {
     let csv = rows("l.csv");
     assert_eq!([rows("l.npy"), rows("l.parquet"), rows("l.tsv")], [csv.clone(), csv.clone(), csv]);
 }
+
+#[test]
+fn labels_are_a_row_or_a_column() {
+    let folder = Folder::new();
+    let set = data::dataset("spiral", Some(20), 1).unwrap();
+    Table::from_mat("t", &set.columns, &set.values).unwrap().write(folder.path("t.csv")).unwrap();
+    let labels = Mat::from_fn(20, 1, |i, _| (i % 3) as f64);
+    std::fs::write(folder.path("column.mat"), mat5("l", &labels)).unwrap();
+    std::fs::write(folder.path("row.mat"), mat5("l", &labels.t())).unwrap();
+    std::fs::write(folder.path("short.mat"), mat5("l", &labels.slice_rows(0, 19).t())).unwrap();
+    let fit = |name: &str| folder.run(&format!("fit t.csv --model ppca --labels {name}:l --json"));
+    let accuracy = |name: &str| {
+        let all: serde_json::Value = serde_json::from_str(&fit(name).out).unwrap();
+        all["knn_accuracy"].clone()
+    };
+    assert!(accuracy("row.mat").is_object());
+    assert_eq!(accuracy("row.mat"), accuracy("column.mat"));
+    let short = fit("short.mat");
+    assert!(short.code == 3 && short.err.contains("labels are one column"), "{short:?}");
+}
