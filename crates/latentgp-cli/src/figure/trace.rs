@@ -8,7 +8,7 @@ use latentgp::Result;
 use super::axes::{Axes, Axis, NOTE, Reserve, Ticks};
 use super::canvas::{Anchor, Canvas, Rect, polyline};
 use super::scale::{Scale, plain};
-use super::text::shorten;
+use super::text::{shorten, width};
 use super::{Figure, HEIGHT, WIDTH, check};
 
 /// The part of the iterations that may be left out below the axis.
@@ -92,7 +92,10 @@ pub(super) fn draw(canvas: &mut Canvas, cell: Rect, title: &str, what: &str, val
     }
     canvas.unclip();
     axes.frame(canvas);
-    let line = shorten(&note(values, scale), NOTE, cell.right() - axes.area.x - 8.0);
+    let room = cell.right() - axes.area.x - 8.0;
+    let notes = [Detail::Full, Detail::Short, Detail::Least].map(|detail| note(values, scale, detail));
+    let line = notes.iter().find(|note| width(note, NOTE) <= room).unwrap_or(&notes[2]);
+    let line = shorten(line, NOTE, room);
     canvas.text((axes.area.x, axes.legend_top() + NOTE.size), &line, NOTE, Anchor::Start, false);
     if let Some(at) = places.iter().rev().find_map(|place| *place) {
         canvas.open("fill=\"#0072b2\"");
@@ -101,8 +104,16 @@ pub(super) fn draw(canvas: &mut Canvas, cell: Rect, title: &str, what: &str, val
     }
 }
 
+/// How much a note says, by the room it has.
+#[derive(Clone, Copy, PartialEq)]
+enum Detail {
+    Full,
+    Short,
+    Least,
+}
+
 /// The last value, and what is not in the picture.
-fn note(values: &[f64], scale: Scale) -> String {
+fn note(values: &[f64], scale: Scale, detail: Detail) -> String {
     let seen: Vec<f64> = values.iter().copied().filter(|v| drawable(*v)).collect();
     let hidden = seen.iter().filter(|v| **v < scale.lo).count();
     let lowest = seen.iter().copied().fold(f64::INFINITY, f64::min);
@@ -113,7 +124,11 @@ fn note(values: &[f64], scale: Scale) -> String {
         parts.push(format!("last {}", trimmed(plain(*last, 6))));
     }
     if hidden > 0 {
-        parts.push(format!("{hidden} early {} below, down to {}", plural(hidden), plain(lowest, 2)));
+        parts.push(match detail {
+            Detail::Full => format!("{hidden} early {} below, down to {}", plural(hidden), plain(lowest, 2)),
+            Detail::Short => format!("{hidden} below, down to {}", plain(lowest, 2)),
+            Detail::Least => format!("{hidden} below"),
+        });
     }
     if broken > 0 {
         parts.push(format!("{broken} {} not finite", plural(broken)));
@@ -143,6 +158,19 @@ mod tests {
         let figure = trace("bound", &values).unwrap();
         assert_sound(&figure);
         assert!(figure.svg().contains("early values below, down to −1.0×10⁶"));
+    }
+
+    #[test]
+    fn a_note_has_as_many_words_as_there_is_room_for() {
+        let values: Vec<f64> =
+            (0..1200).map(|k| -9.876_543e8 * (-0.05 * f64::from(k)).exp() - 123_456.78).collect();
+        for (w, early) in [(600.0, true), (450.0, true), (390.0, false), (330.0, false), (290.0, false)] {
+            let mut canvas = Canvas::new(w, 300.0, "");
+            draw(&mut canvas, Rect { x: 0.0, y: 0.0, w, h: 300.0 }, "Bound", "bound", &values);
+            let svg = canvas.finish().svg().to_string();
+            assert!(svg.contains(" below") && !svg.contains('…'), "{w}: {svg}");
+            assert_eq!(svg.contains("early values below, down to"), early, "{w}: {svg}");
+        }
     }
 
     #[test]
