@@ -113,6 +113,24 @@ impl What {
         }
     }
 
+    /// Errs on an option that this experiment does not look at.
+    fn heeds(self, args: &Args) -> Outcome {
+        use What::{Airline, All, OilFlow, Sinc, Usps};
+        for (given, works, option) in [
+            (args.steps.is_some(), matches!(self, OilFlow | Usps | All), "--steps"),
+            (args.runs.is_some(), matches!(self, OilFlow | Usps | Airline | Sinc | All), "--runs"),
+            (args.long, matches!(self, Usps | All), "--long"),
+        ] {
+            if given && !works {
+                return Err(Failure::usage(format!(
+                    "{option} has no effect on `reproduce {}`; leave it out",
+                    self.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Why it cannot run, where it cannot.
     fn obstacle(self, context: &Context) -> Option<Failure> {
         if self == What::Usps { usps::obstacle(context) } else { None }
@@ -121,6 +139,7 @@ impl What {
 
 /// Runs, writes and tells.
 pub fn run(args: &Args, common: &Common) -> Outcome {
+    args.what.heeds(args)?;
     if let Some(folder) = args.data.as_ref().filter(|folder| !folder.is_dir()) {
         let shown = folder.display();
         return Err(Failure::data(format!("--data: there is no folder `{shown}`")));

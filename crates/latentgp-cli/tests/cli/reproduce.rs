@@ -95,6 +95,9 @@ fn what_cannot_run_says_why() {
         ("reproduce oil-flow --data papers", 3, "three_phase_oil_flow.npz"),
         ("reproduce table1", 2, "psi-accuracy"),
         ("reproduce spiral --runs 0", 2, "--runs"),
+        ("reproduce spiral --runs 2", 2, "--runs has no effect on `reproduce spiral`"),
+        ("reproduce airline --steps 3", 2, "--steps has no effect on `reproduce airline`"),
+        ("reproduce oil-flow --long", 2, "--long has no effect on `reproduce oil-flow`"),
         ("reproduce spiral --out file/sub", 1, "--out file/sub"),
     ] {
         let ended = folder.run(line);
