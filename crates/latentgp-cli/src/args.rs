@@ -36,7 +36,7 @@ Examples:
   latentgp reproduce --quick                           the papers' tables, ours beside theirs",
     after_help = "\
 DATA is a file: CSV or TSV (header and delimiter are detected), .npy, .npz:KEY, .mat:KEY (MAT v5),
-.parquet, or - for CSV on standard input. Empty cells, NA and NaN are missing values.
+.parquet, or - for CSV on standard input. Empty cells, NA, N/A and NaN are missing values.
 Results go to standard output or --out, progress and notes to standard error.
 Exit codes: 0 done, 1 the work failed, 2 wrong usage, 3 bad input data, 130 interrupted."
 )]

@@ -6,7 +6,7 @@
 //! - **Header**: the first row is one when it has a word above a column of numbers. Without any column
 //!   of numbers it is one when some column repeats its words but never the first one. A cell of the
 //!   header that is empty names its column by its number.
-//! - **Missing**: an empty cell, `NA`, `NaN`, `null`, `None`, `?` and `-`, in upper or lower case.
+//! - **Missing**: an empty cell, `NA`, `N/A`, `#N/A`, `NaN`, `null`, `None`, `?` and `-`, in upper or lower case.
 //! - **Numbers or words**: by the first 1000 rows (or the first MB), a column is one of numbers when at least
 //!   half of its cells that are not missing are numbers. A word in such a column is an error, and so is
 //!   a column of words that turns out to be mostly numbers. Words are kept as written, `NA` included.
@@ -374,7 +374,7 @@ fn refusal(cell: Cell, text: &str) -> String {
         }
         _ => format!(
             "expected a number, as most of this column, found `{found}`; if the value is missing leave the cell \
-             empty (NA, NaN, null, None, ? and - are missing too)"
+             empty (NA, N/A, NaN, null, None, ? and - are missing too)"
         ),
     }
 }

@@ -22,7 +22,7 @@ pub(crate) enum Cell {
     Word,
 }
 
-const MISSING: [&str; 7] = ["", "NA", "NaN", "null", "None", "?", "-"];
+const MISSING: [&str; 9] = ["", "NA", "N/A", "#N/A", "NaN", "null", "None", "?", "-"];
 
 impl Cell {
     pub(crate) fn of(text: &str) -> Cell {
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn cells() {
-        for m in ["", "NA", "na", "NaN", "nan", "-nan", "NULL", "none", "?", "-"] {
+        for m in ["", "NA", "na", "n/a", "N/A", "#N/A", "NaN", "nan", "-nan", "NULL", "none", "?", "-"] {
             assert_eq!(Cell::of(m), Cell::Missing, "{m}");
         }
         for (t, v) in [("1", 1.0), ("-.5", -0.5), ("+2e3", 2000.0), ("7.", 7.0)] {
