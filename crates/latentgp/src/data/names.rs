@@ -20,12 +20,16 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
 }
 
-/// The name closest to what was asked for, if any is close: it contains it, or few letters differ.
+/// The name closest to what was asked for, if any is close: it contains it, or few letters differ, not all of them.
 pub(crate) fn nearest<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
     let asked = asked.to_lowercase();
     let cost = |n: &str| {
         let n = n.to_lowercase();
-        if !asked.is_empty() && n.contains(&asked) { 1 } else { edits(&asked, &n) }
+        match edits(&asked, &n) {
+            _ if !asked.is_empty() && n.contains(&asked) => 1,
+            few if few < asked.chars().count() => few,
+            _ => usize::MAX,
+        }
     };
     let best = names.iter().copied().min_by_key(|n| cost(n))?;
     (cost(best) <= 1.max(asked.chars().count() / 3)).then_some(best)
@@ -55,6 +59,14 @@ mod tests {
         assert_eq!(edits("kitten", "sitting"), 3);
         assert_eq!(edits("", "abc"), 3);
         assert_eq!(edits("abc", "abc"), 0);
+    }
+
+    #[test]
+    fn one_letter_is_near_to_no_other() {
+        assert_eq!(nearest("1", &["x", "y"]), None);
+        assert_eq!(nearest("1", &["x", "y1"]), Some("y1"));
+        assert_eq!(nearest("yy", &["x", "y"]), Some("y"));
+        assert_eq!(nearest("", &["x"]), None);
     }
 
     #[test]
