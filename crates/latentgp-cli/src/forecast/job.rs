@@ -6,6 +6,7 @@ use super::{Args, TransformName};
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
 use crate::given::gives_values;
+use crate::summary::count;
 use latentgp::data::lags::Lags;
 use latentgp::kernel;
 use latentgp::model::Restarts;
@@ -138,6 +139,7 @@ impl Job {
         }
         series.check_length(lags.longest())?;
         let (train, horizon) = extent(args, series, &lags)?;
+        series.check_varies(lags.longest()..lags.longest() + train)?;
         let options = NarxOptions {
             inducing: args.inducing.map(|m| m.min(train)),
             seed: common.seed(),
@@ -162,6 +164,21 @@ impl Job {
                 ..Restarts::default()
             },
         })
+    }
+
+    /// Why work failed: with fewer values to learn from than there are inputs, that is the reason.
+    pub fn explained(&self, series: &Series, failure: Failure) -> Failure {
+        let inputs = self.lags.width();
+        if failure.code != 1 || self.train >= inputs {
+            return failure;
+        }
+        Failure::data(format!(
+            "{}: too few rows for {}: the forecast leaves the range of numbers with {} to learn from; give more \
+             rows or a shorter --lag",
+            series.source,
+            count(inputs, "lag"),
+            count(self.train, "value"),
+        ))
     }
 
     /// Rows that the model knows.

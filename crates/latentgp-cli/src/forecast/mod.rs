@@ -230,8 +230,9 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     if args.backtest {
         return backtest::run(args, common, &job, &series);
     }
-    let chosen = fitting::fit(&job, &series, common.quiet)?;
-    let found = simulate::simulate(&job, &series, &chosen)?;
+    let explained = |failure| job.explained(&series, failure);
+    let chosen = fitting::fit(&job, &series, common.quiet).map_err(explained)?;
+    let found = simulate::simulate(&job, &series, &chosen).map_err(explained)?;
     if let Some(path) = &args.plot {
         picture::forecast(&job, &series, &found)?.save(path).map_err(crate::failure::Failure::work)?;
     }

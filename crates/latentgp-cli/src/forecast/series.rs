@@ -96,6 +96,24 @@ impl Series {
         }
     }
 
+    /// Errs where all values of a target in these rows are one number.
+    pub fn check_varies(&self, rows: std::ops::Range<usize>) -> Outcome {
+        for (d, name) in self.names.iter().enumerate() {
+            let column = self.values.col(d);
+            let values = &column[rows.clone()];
+            let (lo, hi) = values.iter().fold((f64::MAX, f64::MIN), |(lo, hi), v| (lo.min(*v), hi.max(*v)));
+            if hi - lo <= 8.0 * f64::EPSILON * lo.abs().max(hi.abs()) {
+                return Err(Failure::data(format!(
+                    "{}, column `{name}`: all {} values to learn from are {lo}: there is nothing to learn{}",
+                    self.source,
+                    values.len(),
+                    if self.names.len() > 1 { "; leave it out of --target" } else { "" }
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Errs unless the exogenous inputs are known up to row `end`, which is not among them.
     pub fn check_future(&self, end: usize) -> Outcome {
         let Some(inputs) = self.exogenous.as_ref().filter(|u| u.rows() < end) else { return Ok(()) };
