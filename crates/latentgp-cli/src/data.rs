@@ -44,6 +44,13 @@ pub fn once(option: &str, names: &[String]) -> Outcome {
 pub fn choose(spec: &str, choice: &Choice<'_>) -> Outcome<Chosen> {
     once("--columns", choice.columns)?;
     once("--exclude", choice.exclude)?;
+    for (option, other) in [("--labels", choice.labels), ("--id", choice.id)] {
+        if let Some(both) = other.filter(|name| choice.columns.iter().any(|c| c == name)) {
+            return Err(Failure::usage(format!(
+                "--columns: `{both}` is that of {option}, which is not learnt from; leave it out of one of the two"
+            )));
+        }
+    }
     let mut table = Table::read(spec).map_err(Failure::data)?;
     let labels = choice.labels.map(|name| labels(&mut table, name)).transpose()?;
     for name in choice.exclude.iter().map(String::as_str).chain(choice.id) {

@@ -34,6 +34,11 @@ impl Rows {
         {
             once(option, names)?;
         }
+        if let Some(both) = args.columns.iter().find(|c| args.target.contains(c)) {
+            return Err(Failure::usage(format!(
+                "--columns: `{both}` is a target, which the inputs are to predict; leave it out of one of the two"
+            )));
+        }
         let (y, classes) = observed(&table, &args.target, job)?;
         for name in args.target.iter().chain(&args.exclude).map(String::as_str).chain(args.id.as_deref()) {
             table.take(name).map_err(Failure::data)?;
