@@ -127,7 +127,16 @@ pub enum Command {
 
 /// The whole command line, examples in their place.
 pub fn command() -> clap::Command {
-    Cli::command().help_template(TEMPLATE).mut_subcommands(|c| c.help_template(TEMPLATE))
+    let each = |c: clap::Command| c.help_template(TEMPLATE).mut_args(negative);
+    each(Cli::command()).mut_subcommands(each)
+}
+
+/// A negative number after an option is its value, which the option itself may refuse.
+fn negative(arg: clap::Arg) -> clap::Arg {
+    match arg.get_action().takes_values() && !arg.is_positional() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    }
 }
 
 /// The arguments of this process; wrong usage ends it with code 2.

@@ -69,6 +69,9 @@ fn wrong_usage_is_code_2() {
         ("fit o.csv --threads 0", "--threads"),
         ("fit o.csv --threads 1000000", "from 1 to 1024"),
         ("fit o.csv --restarts 1000000000000", "up to 10000"),
+        ("fit o.csv -Q -1", "invalid value '-1' for '--latent-dim"),
+        ("fit o.csv --seed -1", "invalid value '-1' for '--seed"),
+        ("regress o.csv --target regime --folds -2", "invalid value '-2' for '--folds"),
     ] {
         let ended = folder.run(line);
         assert_eq!(ended.code, 2, "{line}: {ended:?}");
