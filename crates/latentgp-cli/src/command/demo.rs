@@ -23,7 +23,7 @@ pub struct Args {
     /// The example
     #[arg(value_enum, default_value = "oil-flow")]
     name: Example,
-    /// The folder for the picture, the report and the model
+    /// The folder for the picture, the report and the model; it is made where there is none
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     out: PathBuf,
     /// Print JSON
@@ -93,10 +93,8 @@ impl Example {
 
 /// Learns, prints, draws.
 pub fn run(args: &Args, common: &Common) -> Outcome {
-    if !args.out.is_dir() {
-        let folder = args.out.display();
-        return Err(Failure::usage(format!("there is no folder `{folder}`; make it first")));
-    }
+    std::fs::create_dir_all(&args.out)
+        .map_err(|e| Failure::work(format!("--out {}: {e}", args.out.display())))?;
     let plan = args.name.plan();
     let set = data::dataset(plan.set, Some(plan.rows), common.seed())?;
     if !args.json {

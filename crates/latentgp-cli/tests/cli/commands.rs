@@ -24,11 +24,13 @@ fn demo_writes_a_picture_a_report_and_a_model() {
     for foreign in ["src=", "href=", "<script", "@import"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
-    let words = Folder::new().ok("demo spiral");
+    let words = folder.ok("demo spiral --out new/spiral");
     for part in ["bound", "relevance", "█", "certificate", "latentgp-demo.svg"] {
         assert!(words.contains(part), "{part}: {words}");
     }
-    assert_eq!(folder.run("demo --out nowhere").code, 2);
+    assert!(folder.path("new/spiral/latentgp-demo.html").exists());
+    let file = folder.run("demo --out latentgp-demo.svg/sub");
+    assert!(file.code == 1 && file.err.contains("--out latentgp-demo.svg/sub"), "{file:?}");
 }
 
 #[test]
