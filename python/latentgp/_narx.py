@@ -129,6 +129,7 @@ class GPNarx(Estimator):
             check_consistent_length(X, series)
         self._one = np.ndim(given) == 1
         self._index = _index(given)
+        self._series_named = _is_named(given)
         names = [str(c) for c in getattr(given, "columns", [getattr(given, "name", None) or "y"])]
         if len(names) != series.shape[1]:
             names = [f"y{k}" for k in range(series.shape[1])]
@@ -166,6 +167,7 @@ class GPNarx(Estimator):
         series, inputs = model.names
         take_names(self, inputs or (["x0"] if series == ["y"] else series))
         self._one, self._index = len(series) == 1, None
+        self._series_named = series != [f"y{k}" for k in range(len(series))]
         self._take(model)
         return self
 
@@ -177,7 +179,7 @@ class GPNarx(Estimator):
         horizon : int
             Steps ahead.
         X : array-like of shape (horizon, n_inputs), default=None
-            Exogenous inputs of these steps, where the model was trained with some.
+            Exogenous inputs of these steps, where the model was trained with some; a table has the columns of the fit.
         return_std : bool, default=False
             Whether to return standard deviations as well.
 
@@ -191,7 +193,9 @@ class GPNarx(Estimator):
         check_is_fitted(self)
         horizon = count_of(horizon, "horizon")
         series, inputs = self._model.data
-        found = self._simulate(series, inputs, horizon, X, self.propagation, self.expectation, 500)
+        ahead = self._exogenous(X, horizon, "one for each step ahead")
+        inputs = None if ahead is None else np.vstack([inputs, ahead])
+        found = self._simulate(series, inputs, horizon, self.propagation, self.expectation, 500)
         mean, std = self._named(found.mean, horizon), self._named(found.std, horizon)
         return (mean, std) if return_std else mean
 
@@ -203,11 +207,12 @@ class GPNarx(Estimator):
         Parameters
         ----------
         history : array-like of shape (n_past,) or (n_past, n_series)
-            Past values, at least as many as a window has.
+            Past values, at least as many as a window has; a table of several series has the columns of the fit.
         steps : int
             Steps ahead.
         X : array-like of shape (n_past + steps, n_inputs), default=None
-            Exogenous inputs of the history and the steps, where the model was trained with some.
+            Exogenous inputs of the history, then of the steps, where the model was trained with some; a table has the
+            columns of the fit.
         propagation : {"independent", "correlated", "none", "trajectories"}, default=None
             How uncertainty travels; None is that of the estimator.
         expectation : str, default=None
@@ -227,25 +232,36 @@ class GPNarx(Estimator):
         propagation = self.propagation if propagation is None else propagation
         if propagation not in PROPAGATIONS:
             raise ValueError(f"propagation: expected one of {', '.join(PROPAGATIONS)}, found {propagation!r}")
-        past = check_array(_column(history) if np.ndim(history) == 1 else history, dtype=np.float64, order="C")
-        past_inputs = None
-        if X is not None:
-            X = check_array(X, dtype=np.float64, order="C", input_name="X")
-            past_inputs, X = X[: len(past)], X[len(past) :]
+        past = self._history(history)
+        inputs = self._exogenous(X, len(past) + steps, f"{len(past)} of the history, then {steps} of the steps ahead")
         expectation = self.expectation if expectation is None else expectation
-        return self._simulate(past, past_inputs, steps, X, propagation, expectation, n_trajectories, random_state)
+        return self._simulate(past, inputs, steps, propagation, expectation, n_trajectories, random_state)
 
-    def _simulate(self, past, past_inputs, steps, X, propagation, expectation, count, random_state=None):
-        inputs = None
-        if past_inputs is not None:
-            if X is None:
-                raise ValueError("the model has exogenous inputs: give X, those of the steps ahead")
-            X = check_array(X, dtype=np.float64, input_name="X")
-            if X.shape != (steps, past_inputs.shape[1]):
-                raise ValueError(f"X has the shape {X.shape}, expected {(steps, past_inputs.shape[1])}")
-            inputs = np.ascontiguousarray(np.vstack([past_inputs, X]))
-        elif X is not None:
-            raise ValueError("the model has no exogenous inputs: leave X out")
+    def _history(self, history) -> np.ndarray:
+        """Past values, whose columns are those of the series."""
+        names = self._model.names[0]
+        past = _column(history) if np.ndim(history) == 1 else history
+        if self._series_named and len(names) > 1 and _is_named(past) and list(past.columns) != names:
+            raise ValueError(
+                f"history has the columns {', '.join(past.columns)}, expected the series of the fit in their order: "
+                f"{', '.join(names)}; try history[{names!r}]"
+            )
+        return check_array(past, dtype=np.float64, order="C", input_name="history")
+
+    def _exogenous(self, X, rows: int, of: str):
+        """Exogenous inputs of so many rows, by the names of the fit; None where the model has none."""
+        if not self._model.names[1]:
+            if X is not None:
+                raise ValueError("the model has no exogenous inputs: leave X out")
+            return None
+        if X is None:
+            raise ValueError(f"the model has exogenous inputs: give X, {rows} rows, {of}")
+        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        if len(X) != rows:
+            raise ValueError(f"X has {len(X)} rows, expected {rows}: {of}")
+        return X
+
+    def _simulate(self, past, inputs, steps, propagation, expectation, count, random_state=None):
         settings = {
             "propagation": propagation,
             "expectation": expectation,
@@ -275,6 +291,12 @@ def _column(series):
     if pandas is not None and isinstance(series, pandas.Series):
         return series.to_numpy().reshape(-1, 1)
     return np.asarray(series).reshape(-1, 1)
+
+
+def _is_named(of) -> bool:
+    """Whether it is a table whose columns have names, as scikit-learn has it: words."""
+    columns = getattr(of, "columns", None)
+    return columns is not None and all(isinstance(c, str) for c in columns)
 
 
 def _index(of):

@@ -46,8 +46,34 @@ def test_exogenous_inputs_help():
     assert np.array_equal(model.simulate(y[:80], 20, u).mean, model.forecast(20, u[80:]))
     with pytest.raises(ValueError, match="give X"):
         model.forecast(3)
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(ValueError, match="X has 2 rows, expected 3: one for each step ahead"):
         model.forecast(3, u[:2])
+    with pytest.raises(ValueError, match="X has 80 rows, expected 83: 80 of the history, then 3 of the steps ahead"):
+        model.simulate(y[:80], 3, u[:80])
+    with pytest.raises(ValueError, match="give X, 83 rows"):
+        model.simulate(y[:80], 3)
+    with pytest.raises(ValueError, match="no exogenous inputs: leave X out"):
+        lg.GPNarx(2, max_iter=3).fit(y).simulate(y, 3, u)
+
+
+def test_columns_are_those_of_the_fit(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    u = pandas.DataFrame(np.random.default_rng(0).normal(size=(43, 2)), columns=["wind", "rain"])
+    y = pandas.DataFrame({"a": np.sin(STEPS[:40]), "b": np.cos(STEPS[:40])})
+    model = lg.GPNarx(2, max_iter=3).fit(u[:40], y)
+    model.save(tmp_path / "m.lgp")
+    for model in (model, lg.load(tmp_path / "m.lgp")):
+        assert np.array_equal(model.forecast(3, u[40:]), model.simulate(y, 3, u).mean)
+        for other in (u[["rain", "wind"]], u.rename(columns={"wind": "sun"})):
+            with pytest.raises(ValueError, match="The feature names should match"):
+                model.forecast(3, other[40:])
+            with pytest.raises(ValueError, match="The feature names should match"):
+                model.simulate(y, 3, other)
+        with pytest.raises(ValueError, match="history has the columns b, a, expected the series of the fit.*: a, b; try"):
+            model.simulate(y[["b", "a"]], 3, u)
+    alone = lg.GPNarx(2, max_iter=3).fit(y)
+    with pytest.raises(ValueError, match="history has the columns b, a"):
+        alone.simulate(y[["b", "a"]], 3)
 
 
 def test_several_series(series):
