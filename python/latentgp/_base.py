@@ -277,10 +277,15 @@ def names_of(estimator, count: int, prefix: str = "x") -> list[str]:
     return [f"{prefix}{k}" for k in range(count)] if names is None else [str(n) for n in names]
 
 
-def take_names(estimator, names: list[str]) -> None:
-    """Sets the names and the number of the columns, as a fit on named columns would."""
+def take_names(estimator, names: list[str], named=None) -> None:
+    """Sets the number of the columns, and their names where the fit had them named.
+
+    A file of the command line does not tell: there columns without a header are called 0, 1, …
+    """
     estimator.n_features_in_ = len(names)
-    if names != [f"x{k}" for k in range(len(names))]:
+    if named is None:
+        named = names != [str(k) for k in range(len(names))]
+    if named:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 

@@ -82,9 +82,9 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
         self._learn(X, self._errors(X_std, X, given), codes, name, [str(c) for c in self.classes_])
         return self
 
-    def _restore(self, model):
+    def _restore(self, model, told):
         self.classes_ = _typed(model.names[2])
-        return super()._restore(model)
+        return super()._restore(model, told)
 
     def predict_proba(self, X, X_std=None):
         """Class probabilities, the latent functions averaged out.

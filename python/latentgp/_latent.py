@@ -100,9 +100,9 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
         """How much each dimension matters."""
         return self._once("relevance", lambda model: np.asarray(model.relevance()))
 
-    def _restore(self, model):
-        """An estimator of a model file."""
-        take_names(self, model.columns)
+    def _restore(self, model, told):
+        """An estimator of a model file, with what its settings tell."""
+        take_names(self, model.columns, told["named"])
         self._take(model)
         return self
 

@@ -57,7 +57,7 @@ def _estimator(model, settings, kernel):
     given.update(settings["arguments"])
     estimator = cls(**{name: value for name, value in given.items() if name in takes})
     estimator._validate_params()
-    estimator._restore(model)
+    estimator._restore(model, settings)
     if hasattr(estimator, "classes_"):
         estimator.classes_ = classes_as(settings["classes"], model.names[2], estimator.classes_)
     if isinstance(settings["flat"], bool) and hasattr(estimator, "_one"):

@@ -163,11 +163,11 @@ class GPNarx(Estimator):
         self.noise_variance_ = np.asarray(model.noise_variance)
         self.lags_ = model.lags[0][0]
 
-    def _restore(self, model):
+    def _restore(self, model, told):
         series, inputs = model.names
-        take_names(self, inputs or (["x0"] if series == ["y"] else series))
+        take_names(self, inputs or series, told["named"])
         self._one, self._index = len(series) == 1, None
-        self._series_named = series != [f"y{k}" for k in range(len(series))]
+        self._series_named = told["series_named"] is not False
         self._take(model)
         return self
 

@@ -2,10 +2,11 @@
 
 ::
 
-    {"estimator": "GPNarx", "arguments": {"lags": 12, "propagation": "correlated", …}, "flat": true}
-    {"estimator": "GPClassifier", "arguments": {…}, "classes": {"dtype": "<U1", "text": true}}
+    {"estimator": "GPNarx", "arguments": {"lags": 12, "propagation": "correlated", …}, "flat": true, "named": false, …}
+    {"estimator": "GPClassifier", "arguments": {…}, "named": true, "classes": {"dtype": "<U1", "text": true}}
 
-A kernel that is an object is ``{"expression": …}``. What JSON has no words for, a callback or a generator of random
+``named`` says whether the columns of X had names, or have some only in the file. A kernel that is an object is
+``{"expression": …}``. What JSON has no words for, a callback or a generator of random
 numbers, is left out. Files of the command line have no settings: the model itself says most of them.
 """
 
@@ -23,7 +24,13 @@ from ._kernels import Kernel, parse
 def write(estimator) -> str:
     """The settings of an estimator, as JSON."""
     arguments = {name: _plain(value) for name, value in estimator.get_params(deep=False).items() if _told(name, value)}
-    settings = {"estimator": type(estimator).__name__, "arguments": arguments, "flat": getattr(estimator, "_one", None)}
+    settings = {
+        "estimator": type(estimator).__name__,
+        "arguments": arguments,
+        "flat": getattr(estimator, "_one", None),
+        "named": hasattr(estimator, "feature_names_in_"),
+        "series_named": getattr(estimator, "_series_named", None),
+    }
     classes = getattr(estimator, "classes_", None)
     if classes is not None:
         settings["classes"] = {"dtype": classes.dtype.str, "text": all(isinstance(c, str) for c in classes)}
@@ -52,7 +59,7 @@ def read(text: Optional[str], own: Optional[Kernel]) -> dict[str, Any]:
         arguments["kernel"] = parse(str(kernel.get("expression")), own)
     if isinstance(arguments.get("delays"), list):
         arguments["delays"] = tuple(arguments["delays"])
-    told = {name: settings.get(name) for name in ("estimator", "flat", "classes")}
+    told = {name: settings.get(name) for name in ("estimator", "flat", "named", "series_named", "classes")}
     return {"arguments": arguments, **told}
 
 

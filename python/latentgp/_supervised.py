@@ -57,8 +57,8 @@ class InputEstimator(Estimator):
         self.log_evidence_ = self._report["log_evidence"]
         self.restarts_ = self._report["restarts"]
 
-    def _restore(self, model):
-        take_names(self, model.names[0])
+    def _restore(self, model, told):
+        take_names(self, model.names[0], told["named"])
         self._take(model)
         return self
 
@@ -124,9 +124,9 @@ class Regressor(RegressorMixin, InputEstimator):
         if noise is not None:
             self.noise_variance_ = np.asarray(noise)
 
-    def _restore(self, model):
+    def _restore(self, model, told):
         self._one = model.sizes[2] == 1
-        return super()._restore(model)
+        return super()._restore(model, told)
 
     def _shaped(self, of: np.ndarray) -> np.ndarray:
         return of[:, 0] if self._one else of

@@ -6,6 +6,7 @@ import os
 import pickle
 import shutil
 import subprocess
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -132,6 +133,29 @@ def test_a_generator_comes_back_as_its_seed(wave, tmp_path):
     model.save(tmp_path / "m.lgp")
     seed = lg.load(tmp_path / "m.lgp").random_state
     assert seed == np.random.RandomState(3).randint(np.iinfo(np.int32).max)
+
+
+def test_files_keep_whether_columns_have_names(wave, tmp_path):
+    x, y = wave
+    data = np.column_stack([x, x**2])
+    learnt = [
+        (lambda of: lg.GPRegressor(max_iter=3).fit(of, y), lambda model, of: model.predict(of), ["x0", "x1"]),
+        (lambda of: lg.PPCA(1).fit(of), lambda model, of: model.transform(of), ["x0", "x1"]),
+        (lambda of: lg.GPNarx(2, max_iter=3).fit(of, y), lambda model, of: model.forecast(50, of), ["u0", "u1"]),
+        (lambda of: lg.GPNarx(2, max_iter=3).fit(of), lambda model, of: model.simulate(of, 2).mean, ["y0", "y1"]),
+    ]
+    for fit, ask, names in learnt:
+        table = pd.DataFrame(data, columns=names)
+        for given in (data, table):
+            model = fit(given)
+            model.save(tmp_path / "m.lgp")
+            again = lg.load(tmp_path / "m.lgp")
+            assert hasattr(again, "feature_names_in_") == hasattr(model, "feature_names_in_") == (given is table)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert np.array_equal(ask(again, given), ask(model, given))
+        with pytest.raises(ValueError, match="in the same order|in their order"):
+            ask(again, table[names[::-1]])
 
 
 @pytest.mark.parametrize("settings", ["[]", '{"arguments": 3}', '{"arguments": {"max_iter": "many"}}'])
