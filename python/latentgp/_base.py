@@ -82,26 +82,44 @@ def input_std(X_std, X: np.ndarray, given=None, names=None) -> np.ndarray | None
     """
     if X_std is None:
         return None
-    return spread(_in_order(X_std, given, names), X, "X_std", "X")
+    return spread(_in_order(X_std, X, given, names), X, "X_std", "X")
 
 
-def _in_order(std, given, names):
+def _in_order(std, X, given, names):
     pandas = sys.modules.get("pandas")
     known = None if names is None else [str(name) for name in names]
     if pandas is not None and isinstance(std, pandas.Series):
         # A row by the names of the columns, or a column by those of the rows.
-        if known is not None and set(std.index) == set(known) and std.index.is_unique:
-            return std[known].to_numpy()
-        std = _rows_in_order(std, given, pandas)
+        if X.shape[1] == 1 and len(std) == len(X) and set(std.index) != set(known or ()):
+            std = _rows_in_order(std, given, pandas)
+        elif known is not None and named(std.index):
+            _check_names(std.index, known, "entries")
+            std = std[known]
         return std.to_numpy()
     columns = getattr(std, "columns", None)
     if columns is None:
         return std
-    if known is not None and all(isinstance(c, str) for c in columns):
-        if sorted(columns) != sorted(known):
-            raise ValueError(f"X_std has the columns {', '.join(columns)}, expected those of X: {', '.join(known)}")
+    if known is not None and named(columns):
+        _check_names(columns, known, "columns")
         std = std[known]
     return _rows_in_order(std, given, pandas)
+
+
+def named(columns) -> bool:
+    """Whether columns have names, as scikit-learn has it: words."""
+    return all(isinstance(c, str) for c in columns)
+
+
+def _check_names(found, known: list[str], what: str) -> None:
+    if sorted(found) != sorted(known):
+        raise ValueError(
+            f"X_std has the {what} {listed(found)}, expected those of X: {listed(known)}; an array goes by position"
+        )
+
+
+def listed(names, most: int = 8) -> str:
+    """Names in a message, the first ones where there are many."""
+    return ", ".join([*names[:most], *(["…"] if len(names) > most else [])])
 
 
 def _rows_in_order(std, given, pandas):

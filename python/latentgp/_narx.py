@@ -11,7 +11,19 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from . import _native
-from ._base import COMMON_CONSTRAINTS, Estimator, at_least, check_room, count_of, fitting, names_of, seed_of, take_names
+from ._base import (
+    COMMON_CONSTRAINTS,
+    Estimator,
+    at_least,
+    check_room,
+    count_of,
+    fitting,
+    listed,
+    named,
+    names_of,
+    seed_of,
+    take_names,
+)
 from ._doc import documented
 
 #: Past values that a window has, where the series is long enough.
@@ -243,8 +255,8 @@ class GPNarx(Estimator):
         past = _column(history) if np.ndim(history) == 1 else history
         if self._series_named and len(names) > 1 and _is_named(past) and list(past.columns) != names:
             raise ValueError(
-                f"history has the columns {', '.join(past.columns)}, expected the series of the fit in their order: "
-                f"{', '.join(names)}; try history[{names!r}]"
+                f"history has the columns {listed(past.columns)}, expected the series of the fit in their order: "
+                f"{listed(names)}"
             )
         return check_array(past, dtype=np.float64, order="C", input_name="history")
 
@@ -294,9 +306,8 @@ def _column(series):
 
 
 def _is_named(of) -> bool:
-    """Whether it is a table whose columns have names, as scikit-learn has it: words."""
-    columns = getattr(of, "columns", None)
-    return columns is not None and all(isinstance(c, str) for c in columns)
+    """Whether it is a table whose columns have names."""
+    return hasattr(of, "columns") and named(of.columns)
 
 
 def _index(of):

@@ -69,7 +69,7 @@ def test_columns_are_those_of_the_fit(tmp_path):
                 model.forecast(3, other[40:])
             with pytest.raises(ValueError, match="The feature names should match"):
                 model.simulate(y, 3, other)
-        with pytest.raises(ValueError, match="history has the columns b, a, expected the series of the fit.*: a, b; try"):
+        with pytest.raises(ValueError, match="history has the columns b, a, expected the series of the fit.*: a, b"):
             model.simulate(y[["b", "a"]], 3, u)
     alone = lg.GPNarx(2, max_iter=3).fit(y)
     with pytest.raises(ValueError, match="history has the columns b, a"):

@@ -150,6 +150,10 @@ def test_errors_of_inputs_go_by_name(wave):
         assert np.array_equal(model.predict(inputs, X_std=std), expected)
     row = model.predict(inputs, X_std=pd.Series({"b": 0.0, "a": 0.3}))
     assert np.array_equal(row, model.predict(inputs, X_std=[0.3, 0.0]))
+    assert np.array_equal(row, model.predict(inputs, X_std=pd.Series([0.3, 0.0])))
+    for std in (pd.Series({"b": 0.0, "c": 0.3}), pd.Series({"a": 0.3}), pd.Series([0.1, 0.2], index=["a", "a"])):
+        with pytest.raises(ValueError, match="X_std has the entries .*, expected those of X: a, b; an array goes by pos"):
+            model.predict(inputs, X_std=std)
     with pytest.raises(ValueError, match="X_std has the columns a, c, expected those of X: a, b"):
         model.predict(inputs, X_std=errors.rename(columns={"b": "c"}))
     with pytest.raises(ValueError, match="another index"):
