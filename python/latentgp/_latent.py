@@ -17,6 +17,7 @@ from ._base import (
     fitting,
     input_std,
     like,
+    named,
     names_of,
     seed_of,
     take_names,
@@ -145,11 +146,12 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
         Parameters
         ----------
         X : array-like of shape (n_samples, n_components)
-            Latent positions.
+            Latent positions. A table with the columns of :meth:`transform` has them in any order; one with other names
+            goes by position.
         return_std : bool, default=False
             Whether to return standard deviations as well.
         X_std : array-like of shape (n_samples, n_components), default=None
-            Standard deviations of the positions; a row or a number serves for all.
+            Standard deviations of the positions; a row or a number serves for all. A table has the columns of X.
 
         Returns
         -------
@@ -160,15 +162,27 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
             ``noise_variance_`` to their squares.
         """
         check_is_fitted(self)
+        mean, var = self._model.reconstruct(*self._positions(X, X_std))
+        out = like(X, mean, names_of(self, mean.shape[1]))
+        return (out, np.sqrt(var)) if return_std else out
+
+    def _positions(self, X, X_std):
+        """Means and variances of latent positions, in the order of the dimensions."""
         mean = check_array(X, dtype=np.float64, order="C", input_name="X")
         if mean.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has {mean.shape[1]} columns, expected the {self.n_components_} of the latent space"
             )
-        std = input_std(X_std, mean, X, self.get_feature_names_out() if hasattr(X, "columns") else None)
-        mean, var = self._model.reconstruct(mean, np.zeros_like(mean) if std is None else std**2)
-        out = like(X, mean, names_of(self, mean.shape[1]))
-        return (out, np.sqrt(var)) if return_std else out
+        own = list(self.get_feature_names_out())
+        names = list(X.columns) if hasattr(X, "columns") and named(X.columns) else None
+        if names is None and set(getattr(X_std, "columns", ())) == set(own):
+            names = own
+        std = input_std(X_std, mean, X, names)
+        var = np.zeros_like(mean) if std is None else std**2
+        if names is None or sorted(names) != sorted(own):
+            return mean, var
+        order = [names.index(name) for name in own]
+        return np.ascontiguousarray(mean[:, order]), np.ascontiguousarray(var[:, order])
 
     def impute(self, X, return_std=False):
         """Fill missing cells, each row from its own latent posterior.

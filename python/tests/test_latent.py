@@ -57,6 +57,30 @@ def test_positions_decode_to_the_data(model, table):
     assert (wide > std).all()
 
 
+def test_tables_of_positions_go_by_their_columns(model):
+    names = list(model.get_feature_names_out())
+    positions = pd.DataFrame(model.embedding_, columns=names)
+    errors = pd.DataFrame(np.linspace([0.1, 0.9], [0.3, 1.5], 40), columns=names)
+    arrays = positions.to_numpy(), errors.to_numpy()
+    mean, std = model.inverse_transform(arrays[0], return_std=True, X_std=arrays[1])
+    swapped, other = names[::-1], {names[0]: "u", names[1]: "v"}
+    for X, X_std in [
+        (positions, errors),
+        (positions[swapped], errors),
+        (positions, errors[swapped]),
+        (positions[swapped], errors[swapped]),
+        (positions[swapped], arrays[1][:, ::-1]),
+        (arrays[0], errors[swapped]),
+        (positions.rename(columns=other), errors.rename(columns=other)[["v", "u"]]),
+        (pl.from_pandas(positions[swapped]), pl.from_pandas(errors)),
+    ]:
+        found = model.inverse_transform(X, return_std=True, X_std=X_std)
+        assert np.array_equal(found[0], mean) and np.array_equal(found[1], std)
+    assert not np.allclose(model.inverse_transform(arrays[0][:, ::-1]), model.inverse_transform(arrays[0]))
+    with pytest.raises(ValueError, match="X_std has the columns u, v, expected those of X"):
+        model.inverse_transform(positions, X_std=errors.rename(columns=other))
+
+
 def test_missing_cells_are_filled(model, table):
     holed = table.copy()
     holed[[3, 11, 20], [0, 2, 4]] = np.nan
