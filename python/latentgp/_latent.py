@@ -286,7 +286,8 @@ class BayesianGPLVM(LatentEstimator):
     scale : {"standardize", "global", "center", "none"}, default="standardize"
         How columns are scaled inside.
     max_iter : int, default=1000
-        Most iterations of a run.
+        Most iterations of a run with everything free, after up to 50 that hold the noise and the variances of the
+        kernel; ``n_iter_`` and ``trace_`` have both.
     {runs}
 
     Attributes
@@ -366,7 +367,8 @@ class GPLVM(LatentEstimator):
     scale : {"standardize", "global", "center", "none"}, default="standardize"
         How columns are scaled inside.
     max_iter : int, default=1000
-        Most iterations of a run.
+        Most iterations of a run with everything free, after up to 50 that hold the noise and the variances of the
+        kernel; ``n_iter_`` and ``trace_`` have both.
     {runs}
 
     Attributes

@@ -90,7 +90,8 @@ class VDMGPRegressor(ProjectedRegressor):
         How kernels are averaged over the weights.
     {scale}
     max_iter : int, default=600
-        Most iterations of a run.
+        Most iterations of a run with everything free, after up to 200 that hold the noise and the variances of the
+        kernel; ``n_iter_`` and ``trace_`` have both.
     {runs}
 
     Attributes

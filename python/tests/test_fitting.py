@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import latentgp as lg
 
@@ -31,6 +32,17 @@ def test_a_callback_sees_every_iteration_and_stops(table):
     assert model.n_iter_ == 7 and not model.converged_
     assert seen[-1].bound == pytest.approx(model.lower_bound_)
     assert model.trace_.shape == (7,)
+
+
+HELD = [(lg.BayesianGPLVM(n_inducing=5), 50), (lg.GPLVM(), 50), (lg.VDMGPRegressor(2, n_inducing=5), 200)]
+
+
+@pytest.mark.parametrize("model, held", HELD)
+def test_max_iter_counts_what_comes_after_the_first_stage(model, held, table):
+    calls = []
+    model = clone(model).set_params(max_iter=1, random_state=0, callback=calls.append).fit(table, table[:, 0])
+    assert 2 <= model.n_iter_ == len(calls) == len(model.trace_) <= 1 + held
+    assert f"after up to {held} that hold" in type(model).__doc__
 
 
 def test_what_a_callback_raises_comes_after_the_state_is_kept(table):
