@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import functools
 import os
@@ -18,8 +19,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from . import _native
+from ._kernels import Kernel, as_native, build
 from ._settings import write
-from .kernels import Kernel, as_native
 
 SCALES = ("standardize", "global", "center", "none")
 
@@ -230,6 +231,7 @@ class Estimator(BaseEstimator):
     def _take(self, model) -> None:
         """Sets the fitted attributes from a model."""
         self._model = model
+        self._own = _own_of(getattr(self, "kernel", None))
         self._report = report = model.report()
         self.n_iter_ = max(1, report["iterations"])
         self.converged_ = report["converged"]
@@ -241,7 +243,7 @@ class Estimator(BaseEstimator):
 
     def __getstate__(self):
         state = super().__getstate__()
-        if "_model" in state and self._own():
+        if "_model" in state and self._own:
             # The model's own file names kernels that are written in Python; they are copied beside it.
             state = {**state, "_model": state["_model"].to_bytes()}
         return state
@@ -249,20 +251,13 @@ class Estimator(BaseEstimator):
     def __setstate__(self, state):
         super().__setstate__(state)
         if isinstance(self.__dict__.get("_model"), bytes):
-            self._model = _native.from_bytes(self._model, self._own())
-
-    def _own(self) -> dict:
-        """The parts of the kernel that are written in Python."""
-        kernel = getattr(self, "kernel", None)
-        return kernel._own() if isinstance(kernel, Kernel) else {}
+            self._model = _native.from_bytes(self._model, self._own)
 
     @property
     def kernel_(self) -> Kernel:
         """The kernel with its fitted parameters, which are those of scaled data."""
         check_is_fitted(self)
-        from .kernels import parse
-
-        return parse(self._model.kernel, getattr(self, "kernel", None))
+        return build(self._model.kernel, self._own)
 
     def save(self, path) -> None:
         """Write the fitted model to a ``.lgp`` file, which the command line and :func:`latentgp.load` read.
@@ -287,6 +282,12 @@ class Estimator(BaseEstimator):
         finally:
             if os.path.exists(part):
                 os.unlink(part)
+
+
+def _own_of(kernel) -> dict[str, Kernel]:
+    """The parts of a kernel that are written in Python, as they are now: the parameter may be set after the fit."""
+    own = kernel._own() if isinstance(kernel, Kernel) else {}
+    return {name: copy.copy(part) for name, part in own.items()}
 
 
 def names_of(estimator, count: int, prefix: str = "x") -> list[str]:

@@ -379,7 +379,12 @@ def parse(expression: str, own=None) -> Kernel:
     kernel : Kernel
         Whose ``repr`` is an expression of the same kernel.
     """
-    return _build(read(expression), expression, own._own() if isinstance(own, Kernel) else {})
+    return build(expression, own._own() if isinstance(own, Kernel) else {})
+
+
+def build(expression: str, own: dict[str, Kernel]) -> Kernel:
+    """The kernel of an expression, with the parts that are written in Python by their names."""
+    return _build(read(expression), expression, own)
 
 
 def as_native(kernel, dim: int) -> "_native.Kernel":

@@ -58,6 +58,8 @@ def _estimator(model, settings, kernel):
     estimator = cls(**{name: value for name, value in given.items() if name in takes})
     estimator._validate_params()
     estimator._restore(model, settings)
+    if kernel is not None:
+        estimator._own = kernel._own()  # the estimator may have been given another kernel since its fit
     if hasattr(estimator, "classes_"):
         estimator.classes_ = classes_as(settings["classes"], model.names[2], estimator.classes_)
     if isinstance(settings["flat"], bool) and hasattr(estimator, "_one"):

@@ -263,6 +263,21 @@ def test_copies_and_files(tmp_path, wave):
         lg.load(path)
 
 
+def test_the_fitted_kernel_stays_when_the_parameter_is_set(tmp_path, wave):
+    own = custom(1)
+    for kernel, other in [(own, {"kernel": "rbf"}), (own + kernels.Linear(), {"kernel__k1": kernels.RBF()})]:
+        model = lg.GPRegressor(kernel, max_iter=5).fit(*wave)
+        before, said = repr(model.kernel_), model.predict(wave[0])
+        model.set_params(**other)
+        model.save(tmp_path / "m.lgp")
+        copies = (model, pickle.loads(pickle.dumps(model)), copy.deepcopy(model), lg.load(tmp_path / "m.lgp", kernel=own))
+        for again in copies:
+            assert repr(again.kernel_) == before and np.array_equal(again.predict(wave[0]), said)
+            assert again.get_params()["kernel"] == model.kernel
+    model = lg.GPRegressor("rbf", max_iter=5).fit(*wave).set_params(kernel=own)
+    assert isinstance(pickle.loads(pickle.dumps(model)).kernel_, kernels.RBF)
+
+
 def test_jax_kernels_are_copied(wave):
     own = from_jax(1)
     own(np.zeros((2, 1)))
