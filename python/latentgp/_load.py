@@ -10,7 +10,7 @@ from ._narx import GPNarx
 from ._projected import SPGPDRRegressor, VDMGPRegressor
 from ._regression import GPRegressor, SparseGPRegressor
 from ._settings import classes_as, read
-from .kernels import parse
+from .kernels import Kernel, parse
 
 LATENT = {"bayesian-gplvm": BayesianGPLVM, "gplvm": GPLVM, "ppca": PPCA}
 GAUSSIAN = {"gp": GPRegressor, "sparse": SparseGPRegressor, "spgp-dr": SPGPDRRegressor, "vdmgp": VDMGPRegressor}
@@ -36,6 +36,11 @@ def load(path, kernel=None):
     estimator : object
         The estimator of the model in the file, fitted.
     """
+    if not isinstance(kernel, (Kernel, type(None))):
+        raise TypeError(
+            f"kernel: expected a kernel that is written in Python, such as kernels.Custom(...), found {kernel!r}; leave it "
+            "out for kernels of the library, which are in the file"
+        )
     with open(path, "rb") as file:
         content = file.read()
     try:

@@ -261,6 +261,8 @@ def test_copies_and_files(tmp_path, wave):
     assert lg.load(path, kernel=model.kernel).kernel_ == model.kernel_
     with pytest.raises(ValueError, match=r"unknown kernel `my_rbf`.*kernel=\.\.\."):
         lg.load(path)
+    with pytest.raises(TypeError, match="kernel: expected a kernel that is written in Python.*found 'rbf'; leave it out"):
+        lg.load(path, kernel="rbf")
 
 
 def test_the_fitted_kernel_stays_when_the_parameter_is_set(tmp_path, wave):
