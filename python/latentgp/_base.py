@@ -70,8 +70,13 @@ def spread(given, X: np.ndarray, name: str, of: str) -> np.ndarray:
         raise ValueError(
             f"{name} has the shape {values.shape}, expected that of {of}, {X.shape}, a row of it or a number"
         ) from None
-    if not (np.isfinite(values).all() and (values >= 0).all()):
-        raise ValueError(f"{name}: expected finite numbers, 0 or more")
+    # What is missing has no error of its own.
+    values = np.where(np.isnan(values) & np.isnan(X), 0.0, values)
+    bad = ~(np.isfinite(values) & (values >= 0))
+    if bad.any():
+        raise ValueError(
+            f"{name}: expected finite numbers, 0 or more, found {values[bad][0]:g}; 0 is that of what is known exactly"
+        )
     return values
 
 

@@ -162,6 +162,20 @@ def test_errors_of_inputs_go_by_name(wave):
     assert np.array_equal(one.predict(x, X_std=np.full(len(x), 0.2)), one.predict(x, X_std=0.2))
 
 
+def test_missing_inputs_need_no_errors(wave):
+    x, y = wave
+    inputs = np.column_stack([x, np.cos(x)])
+    inputs[::7, 1] = np.nan
+    gaps, errors = np.isnan(inputs), np.full_like(inputs, 0.1)
+    model = lg.SparseGPRegressor(8, max_iter=5, random_state=0)
+    expected = model.fit(inputs, y, X_std=0.1).predict(inputs, X_std=0.1)
+    for of in (np.nan, 0.0, 3.0):
+        std = np.where(gaps, of, errors)
+        assert np.array_equal(model.fit(inputs, y, X_std=std).predict(inputs, X_std=std), expected)
+    with pytest.raises(ValueError, match="X_std: expected finite numbers, 0 or more, found nan; 0 is that of what is known"):
+        model.predict(inputs, X_std=np.where(gaps, 0.1, np.nan))
+
+
 def test_bad_input_is_named(wave):
     x, y = wave
     model = lg.GPRegressor(max_iter=5).fit(x, y)
