@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from numbers import Real
 from typing import Any, Optional
 
@@ -10,6 +11,9 @@ import numpy as np
 
 from . import _native
 from ._expression import Word, read, write
+
+#: Bounds without an upper end, such as ``lengthscale=[0.1, inf]``.
+OPEN_END = re.compile(r"(\w+)=\[\s*([-+.\w]+)\s*,\s*\+?inf(?:inity)?\s*\]", re.IGNORECASE)
 
 #: Arguments of every kernel by itself: columns, what the fit leaves alone, bounds, priors and transforms.
 COMMON = ("dims", "fix", "bounds", "transform", "prior")
@@ -120,7 +124,7 @@ class Kernel:
 
     def _native(self, dim: int) -> "_native.Kernel":
         """The compiled kernel, on inputs of ``dim`` columns."""
-        return _native.Kernel.parse(repr(self), dim, self._own())
+        return _compiled(repr(self), dim, self._own())
 
 
 class Leaf(Kernel):
@@ -389,7 +393,19 @@ def build(expression: str, own: dict[str, Kernel]) -> Kernel:
 
 def as_native(kernel, dim: int) -> "_native.Kernel":
     """The compiled kernel of an expression or an object, on inputs of ``dim`` columns."""
-    return _native.Kernel.parse(kernel, dim) if isinstance(kernel, str) else kernel._native(dim)
+    return _compiled(kernel, dim, {}) if isinstance(kernel, str) else kernel._native(dim)
+
+
+def _compiled(expression: str, dim: int, own: dict[str, Kernel]) -> "_native.Kernel":
+    try:
+        return _native.Kernel.parse(expression, dim, own)
+    except ValueError as error:
+        open_end = OPEN_END.search(expression) if "`bounds`" in str(error) else None
+        if open_end is None:
+            raise
+        raise ValueError(
+            f"{error}; bounds are finite numbers: try transform=[{open_end[1]}=above({open_end[2]})] instead of them"
+        ) from None
 
 
 def _build(tree, expression: str, own: dict[str, Kernel]) -> Kernel:

@@ -87,6 +87,16 @@ def test_parameters_are_read_and_set():
         kernel.set_params(k1__k2__length=1.0)
 
 
+
+def test_bounds_without_an_end_are_told_what_to_try():
+    for kernel in (kernels.RBF(bounds={"lengthscale": (0.1, np.inf)}), "linear + rbf(bounds=[lengthscale=[0.1, inf]])"):
+        words = r"bounds are finite numbers: try transform=\[lengthscale=above\(0.1\)\]"
+        with pytest.raises(ValueError, match=words):
+            lg.GPRegressor(kernel).fit(np.eye(3), [1.0, 2.0, 3.0])
+    tried = kernels.RBF(transform={"lengthscale": "above(0.1)"})
+    assert lg.GPRegressor(tried, max_iter=2).fit(np.eye(3), [1.0, 2.0, 4.0]).kernel_.lengthscale[0] > 0.1
+
+
 def test_wrong_expressions_are_named():
     for text, words in [
         ("rbff", "rbff"),
