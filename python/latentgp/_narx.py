@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from numbers import Integral
 from typing import NamedTuple
 
@@ -323,7 +324,7 @@ def _continued(index, steps: int):
     numbers and durations at their last step."""
     pandas = sys.modules["pandas"]
     if isinstance(index, pandas.DatetimeIndex):
-        freq = index.freq or pandas.infer_freq(index)
+        freq = index.freq or _inferred(index, pandas)
         if freq is not None:
             return pandas.date_range(index[-1], periods=steps + 1, freq=freq)[1:]
         return _stepped(index[-1], index.to_series().diff().median(), steps)
@@ -336,6 +337,14 @@ def _continued(index, steps: int):
     if stepped and len(index) > 1:
         return _stepped(index[-1], index[-1] - index[-2], steps)
     return pandas.RangeIndex(len(index), len(index) + steps)
+
+
+def _inferred(index, pandas):
+    """The frequency that dates seem to have, or None."""
+    with warnings.catch_warnings():
+        # It is to be an offset instead of its name, which both serve here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return pandas.infer_freq(index)
 
 
 def _stepped(last, step, steps: int):

@@ -1,5 +1,7 @@
 """Forecasts."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -57,9 +59,8 @@ def test_exogenous_inputs_help():
 
 
 def test_columns_are_those_of_the_fit(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    u = pandas.DataFrame(np.random.default_rng(0).normal(size=(43, 2)), columns=["wind", "rain"])
-    y = pandas.DataFrame({"a": np.sin(STEPS[:40]), "b": np.cos(STEPS[:40])})
+    u = pd.DataFrame(np.random.default_rng(0).normal(size=(43, 2)), columns=["wind", "rain"])
+    y = pd.DataFrame({"a": np.sin(STEPS[:40]), "b": np.cos(STEPS[:40])})
     model = lg.GPNarx(2, max_iter=3).fit(u[:40], y)
     model.save(tmp_path / "m.lgp")
     for model in (model, lg.load(tmp_path / "m.lgp")):
@@ -89,6 +90,10 @@ def test_dates_go_on(series):
     mean, std = model.forecast(3, return_std=True)
     assert mean.name == std.name == "sales"
     assert list(mean.index) == list(pd.date_range("2007-09-01", periods=3, freq="MS"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(pd.Series(series, index=pd.DatetimeIndex(dates.to_numpy())))
+        assert list(model.forecast(3).index) == list(mean.index), "a frequency is found where none is told"
     frame = pd.DataFrame({"a": series, "b": series**2})
     table = lg.GPNarx(3, max_iter=10).fit(frame).forecast(2)
     assert list(table.columns) == ["a", "b"] and list(table.index) == [80, 81]
