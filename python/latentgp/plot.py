@@ -30,6 +30,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8
 MARKERS = "os^DvPX*"
 #: Parts in which the points of each class are drawn, in turn with those of other classes.
 LAYERS = 8
+#: A column is constant where it varies by less than this part of its size.
+SAME = 1e-9
 #: Points on each side of the grid behind a latent map.
 GRID = 60
 
@@ -327,14 +329,19 @@ def _band(ax, x, mean, std, n_std, label="mean"):
 
 
 def _shade(ax, estimator, mean, first, second, limits):
-    """The root of the mean variance of the decoded columns, each in units of its own spread over the map."""
+    """The root of the mean variance of the decoded columns, each in units of its own spread over the map; columns that
+    are the same everywhere have none and are left out."""
     xs, ys = (np.linspace(*side, GRID) for side in limits)
     grid = np.tile(mean.mean(axis=0), (GRID * GRID, 1))
     grid[:, first], grid[:, second] = (of.ravel() for of in np.meshgrid(xs, ys))
     there, _ = estimator.inverse_transform(mean, return_std=True)
     _, std = estimator.inverse_transform(grid, return_std=True)
-    scale = np.maximum(np.asarray(there).std(axis=0), np.finfo(float).tiny)
-    depth = np.sqrt(((std / scale) ** 2).mean(axis=1)).reshape(GRID, GRID)
+    there = np.asarray(there)
+    scale = there.std(axis=0)
+    varies = scale > SAME * np.abs(there).max(axis=0)
+    if not varies.any():
+        return
+    depth = np.sqrt(((std[:, varies] / scale[varies]) ** 2).mean(axis=1)).reshape(GRID, GRID)
     ax.imshow(depth, extent=(*limits[0], *limits[1]), origin="lower", aspect="auto", cmap="Greys",
               vmin=0.0, vmax=1.8 * max(depth.max(), np.finfo(float).tiny), interpolation="bicubic", zorder=0)  # fmt: skip
 

@@ -46,6 +46,14 @@ def test_latent_maps(space, table):
         lg.plot.latent_map(space, dims=(0, 7))
 
 
+def test_constant_columns_leave_the_background_as_it_is(table):
+    data = np.column_stack([table, np.full(40, 3.0), np.zeros(40)])
+    model = lg.BayesianGPLVM(n_components=2, n_inducing=8, max_iter=15, random_state=0).fit(data)
+    shade = np.asarray(lg.plot.latent_map(model).images[0].get_array())
+    # Standard deviations in units of the spread of a column.
+    assert 0.05 < shade.max() < 3 and np.ptp(shade) > 0.3 * shade.max()
+
+
 def test_relevance(space, wave):
     ax = lg.plot.relevance(space, names=["a", "b", "c"])
     assert max(bar.get_height() for bar in ax.patches) == pytest.approx(1.0) and len(ax.patches) == 3
