@@ -24,10 +24,18 @@ from ._supervised import InputEstimator, Regressor
 
 __all__ = ["forecast", "latent_map", "regression", "relevance"]
 
-#: Colours that are told apart by most eyes.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#444444")
-#: Points of one class have one marker, so that classes differ without colours as well.
-MARKERS = "os^DvPX*"
+#: Colours that are told apart by most eyes, the first eight by nearly all.
+COLOURS = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#444444", "#7b2d8e", "#a8b400",
+    "#9b1b30", "#f08fb5", "#00b3a6", "#56660a", "#2a2f9b", "#ff8573", "#8fce8b", "#c9a66b", "#b39ddb", "#9e9e9e",
+)  # fmt: skip
+#: Points of one class have one marker, so that classes differ without colours as well; as their number has no divisor in
+#: common with that of the colours, 180 classes differ in one of them.
+MARKERS = "os^DvPX*<"
+#: More classes than these have their legend beside the picture.
+INSIDE = 6
+#: Entries of a column of such a legend.
+COLUMN = 20
 #: Parts in which the points of each class are drawn, in turn with those of other classes.
 LAYERS = 8
 #: A column is constant where it varies by less than this part of its size.
@@ -98,7 +106,7 @@ def latent_map(
                 linewidths=0.4, edgecolors="white", label=name, zorder=3,
             )  # fmt: skip
         if labels is not None and first != second:
-            ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small", loc="best")
+            _legend(ax, len(groups))
     ax.set(xlim=limits[0], ylim=limits[1], xlabel=f"latent dimension {first + 1}")
     if first != second:
         ax.set_ylabel(f"latent dimension {second + 1}")
@@ -375,6 +383,15 @@ def _groups(labels, count):
     if labels.dtype.kind == "O":
         labels = labels.astype(str)
     return [(str(name), np.flatnonzero(labels == name)) for name in np.unique(labels)], None
+
+
+def _legend(ax, count):
+    """Names of classes, where they hide nothing."""
+    how = {"frameon": True, "framealpha": 0.9, "edgecolor": "none", "fontsize": "small"}
+    if count <= INSIDE:
+        ax.legend(**how, loc="best")
+    else:
+        ax.legend(**how, loc="center left", bbox_to_anchor=(1.0, 0.5), borderaxespad=0.4, ncols=-(-count // COLUMN))
 
 
 def _layers(groups):

@@ -46,6 +46,19 @@ def test_latent_maps(space, table):
         lg.plot.latent_map(space, dims=(0, 7))
 
 
+def test_many_classes_differ(space):
+    for count in (10, 20, 40):
+        ax = lg.plot.latent_map(space, labels=[f"class {k % count:02}" for k in range(40)], ellipses=False)
+        looks = {}
+        for points in (of for of in ax.collections if of.zorder == 3):
+            look = tuple(points.get_facecolors()[0]), points.get_paths()[0].vertices.tobytes()
+            looks.setdefault(look, 0)
+            looks[look] += len(points.get_offsets())
+        assert len(looks) == count and set(looks.values()) == {40 // count}
+        assert len({colour for colour, _ in looks}) == min(count, 20)
+        assert len(ax.get_legend().get_texts()) == count
+
+
 def test_constant_columns_leave_the_background_as_it_is(table):
     data = np.column_stack([table, np.full(40, 3.0), np.zeros(40)])
     model = lg.BayesianGPLVM(n_components=2, n_inducing=8, max_iter=15, random_state=0).fit(data)
