@@ -11,7 +11,10 @@
 
 from __future__ import annotations
 
+import sys
+from datetime import date, datetime
 from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -34,10 +37,12 @@ COLOURS = (
 MARKERS = "os^DvPX*<"
 #: More classes than these have their legend beside the picture.
 INSIDE = 6
-#: Entries of a column of such a legend.
-COLUMN = 20
+#: Entries of a column of such a legend, and how many it has at most.
+COLUMN, LISTED = 20, 60
 #: Parts in which the points of each class are drawn, in turn with those of other classes.
 LAYERS = 8
+#: Seconds of the units of durations.
+UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 #: A column is constant where it varies by less than this part of its size.
 SAME = 1e-9
 #: Points on each side of the grid behind a latent map.
@@ -57,7 +62,9 @@ def latent_map(
     X : array-like of shape (n_samples, n_features), default=None
         Rows to place; None shows the training rows.
     labels : array-like of shape (n_samples,), default=None
-        Classes, drawn with colours, markers and a legend, or numbers of any kind, drawn with a colour bar.
+        Classes, drawn with colours, markers and a legend: words, categories of pandas, truth values, up to 20 different
+        whole numbers or up to 8 others; more than 60 have no legend. More numbers, dates and durations are drawn with a
+        colour bar.
     dims : tuple of two int, default=None
         The latent dimensions; None is the two most relevant ones.
     ellipses : bool, default=True
@@ -97,15 +104,18 @@ def latent_map(
     if ellipses and first != second:
         _ellipses(ax, x, y, n_std * std[:, first], n_std * std[:, second], groups)
     if numbers is not None:
-        points = ax.scatter(x, y, c=numbers, cmap="viridis", s=16, linewidths=0.4, edgecolors="white", zorder=3)
-        ax.figure.colorbar(points, ax=ax, label=getattr(labels, "name", None) or "", pad=0.02)
+        points = ax.scatter(x, y, c=numbers.values, cmap="viridis", s=16, linewidths=0.4, edgecolors="white", zorder=3)
+        name = " ".join(str(of) for of in (getattr(labels, "name", None), numbers.unit) if of)
+        bar = ax.figure.colorbar(points, ax=ax, label=name, pad=0.02)
+        if numbers.are_dates:
+            _date_axis(bar.ax.yaxis, numbers.zone)
     else:
         for place, name, rows in _layers(groups):
             ax.scatter(
                 x[rows], y[rows], s=18, color=COLOURS[place % len(COLOURS)], marker=MARKERS[place % len(MARKERS)],
                 linewidths=0.4, edgecolors="white", label=name, zorder=3,
             )  # fmt: skip
-        if labels is not None and first != second:
+        if labels is not None and first != second and len(groups) <= LISTED:
             _legend(ax, len(groups))
     ax.set(xlim=limits[0], ylim=limits[1], xlabel=f"latent dimension {first + 1}")
     if first != second:
@@ -290,21 +300,34 @@ def forecast(estimator, horizon, X=None, *, history=None, truth=None, index=None
 def _times(estimator, ahead, past, index) -> np.ndarray:
     """Times of the past and of the steps ahead: dates where a series of pandas has some."""
     if index is not None:
-        return _plain(index)
+        return _plain(index)[0]
     own = estimator._index
     before = getattr(past, "index", None)
     if callable(before) or before is None:  # lists have a method of that name
         before = own if own is not None and len(own) == len(past) else None
     if before is not None and hasattr(ahead, "index"):
-        before, after = _plain(before), _plain(ahead.index)
+        before, after = _plain(before)[0], _plain(ahead.index)[0]
         if before.dtype.kind in "Mif" and (before.dtype.kind == "M") == (after.dtype.kind == "M"):
             return np.concatenate([before, after])
     return np.arange(len(past) + len(ahead))
 
 
-def _plain(index) -> np.ndarray:
-    """Times as numbers or dates."""
-    return np.asarray(index.to_timestamp() if hasattr(index, "to_timestamp") else index)
+def _plain(of) -> tuple[np.ndarray, Any]:
+    """Labels or times as an array, dates of the time zone that comes with it as those of UTC."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(of, pandas.Series):
+        of = pandas.Index(of)
+    elif pandas is None or not isinstance(of, pandas.Index):
+        of = np.asarray(of)
+    if of.ndim == 1 and of.dtype.kind == "O":
+        if len(of) and all(isinstance(day, date) and not isinstance(day, datetime) for day in of):
+            of = np.asarray(of, dtype="datetime64[D]")
+        elif pandas is not None:
+            of = pandas.Index(of).infer_objects()
+    if hasattr(of, "to_timestamp"):
+        of = of.to_timestamp()
+    zone = getattr(of, "tz", None)
+    return np.asarray(of if zone is None else of.tz_convert(None)), zone
 
 
 def _check(estimator, kinds, name: str) -> None:
@@ -370,19 +393,64 @@ def _groups(labels, count):
     """Names and rows of classes, and where labels are measurements these instead."""
     if labels is None:
         return [("", np.arange(count))], None
-    given, labels = labels, np.asarray(labels)
+    given, (labels, zone) = labels, _plain(labels)
     if labels.shape != (count,):
         raise ValueError(f"labels has {len(given)} entries, expected one for each of the {count} rows")
-    missing = sum(label is None or label != label for label in labels.tolist())
+    missing = _missing(labels)
     if missing:
         raise ValueError(
             f"labels: expected one for each row, found {missing} that are missing; try a word such as 'unknown' for them"
         )
-    if labels.dtype.kind == "f" and len(np.unique(labels)) > len(COLOURS):
-        return [("", np.arange(count))], labels
+    if _are_measured(given, labels):
+        return [("", np.arange(count))], _numbers(labels, zone)
     if labels.dtype.kind == "O":
         labels = labels.astype(str)
     return [(str(name), np.flatnonzero(labels == name)) for name in np.unique(labels)], None
+
+
+def _missing(labels) -> int:
+    """How many labels are None, NaN or NaT."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None:
+        return int(np.count_nonzero(pandas.isna(labels)))
+    return sum(of is None or of != of for of in labels)
+
+
+def _are_measured(given, labels) -> bool:
+    """Whether labels are numbers rather than classes."""
+    kind = "category" if str(getattr(given, "dtype", "")) == "category" else labels.dtype.kind
+    most = {"f": 8, "i": len(COLOURS), "u": len(COLOURS), "M": 0, "m": 0}.get(kind)
+    return most is not None and len(np.unique(labels)) > most
+
+
+class _Numbers(NamedTuple):
+    """Numbers of an axis: values, the unit of durations, and whether they are dates, of which time zone."""
+
+    values: np.ndarray
+    unit: str = ""
+    are_dates: bool = False
+    zone: Any = None
+
+
+def _numbers(values: np.ndarray, zone=None) -> _Numbers:
+    """Dates as matplotlib counts them, durations in a unit that suits them, numbers as they are."""
+    if values.dtype.kind == "M":
+        from matplotlib.dates import date2num
+
+        return _Numbers(date2num(values), are_dates=True, zone=zone)
+    if values.dtype.kind == "m":
+        seconds = values / np.timedelta64(1, "s")
+        unit = next((of for of in UNITS if np.ptp(seconds) >= 3 * UNITS[of]), "seconds")
+        return _Numbers(seconds / UNITS[unit], f"({unit})")
+    return _Numbers(values)
+
+
+def _date_axis(axis, zone) -> None:
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    places = AutoDateLocator(tz=zone)
+    axis.set_major_locator(places)
+    axis.set_major_formatter(ConciseDateFormatter(places, tz=zone))
 
 
 def _legend(ax, count):

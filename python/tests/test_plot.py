@@ -59,6 +59,30 @@ def test_many_classes_differ(space):
         assert len(ax.get_legend().get_texts()) == count
 
 
+def test_many_numbers_and_dates_have_a_colour_bar(space):
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2020-01-01", periods=40)
+    for labels, ticks in [
+        (1900 + np.arange(40), {"1900", "1910", "1920"}),
+        (days, {"Feb"}),
+        (days.tz_localize("Europe/Berlin"), {"Feb"}),
+        ([day.date() for day in days], {"Feb"}),
+        (pandas.period_range("2020-01-01", periods=40), {"Feb"}),
+        (pandas.Series(pandas.to_timedelta(np.arange(40), unit="h"), name="age"), {"0", "10", "20", "30"}),
+    ]:
+        ax = lg.plot.latent_map(space, labels=labels)
+        ax.figure.canvas.draw()
+        assert ax.get_legend() is None and len(ax.figure.axes) == 2
+        bar = ax.figure.axes[1]
+        assert bar.get_ylabel() == ("age (hours)" if "age" == getattr(labels, "name", None) else "")
+        assert ticks <= {tick.get_text() for tick in bar.get_yticklabels()}
+    for labels in (np.arange(40) % 20, pandas.Categorical(np.arange(40)), np.arange(40) % 2 == 0):
+        ax = lg.plot.latent_map(space, labels=labels)
+        assert len(ax.get_legend().get_texts()) == len(np.unique(labels)) and len(ax.figure.axes) == 1
+    with pytest.raises(ValueError, match="found 1 that are missing"):
+        lg.plot.latent_map(space, labels=[pandas.NaT, *days[1:]])
+
+
 def test_constant_columns_leave_the_background_as_it_is(table):
     data = np.column_stack([table, np.full(40, 3.0), np.zeros(40)])
     model = lg.BayesianGPLVM(n_components=2, n_inducing=8, max_iter=15, random_state=0).fit(data)
