@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import spread
+from ._base import input_std, listed, named
 from ._doc import documented
 from ._latent import LatentEstimator
 from ._narx import GPNarx
@@ -186,15 +186,15 @@ def regression(
     y : array-like of shape (n_samples,), default=None
         Observed outputs.
     X_std : array-like of shape (n_samples, n_features), float or None, default=None
-        Standard deviations of the inputs, drawn as horizontal bars.
-    feature : int, default=0
-        The input along which to draw.
+        Standard deviations of the inputs, drawn as horizontal bars; a table goes by the names of its columns.
+    feature : int or str, default=0
+        The input along which to draw: its place, or the name of its column.
     at : array-like of shape (n_features,), default=None
         The values of the other inputs; None is their means in X.
     n_points : int, default=200
         Points of the curve.
     n_std : float, default=2.0
-        Half the width of the band, in standard deviations.
+        Half the width of the band, in standard deviations; that of counts ends at 0.
     extend : float, default=0.1
         How far the curve goes beyond the observations, relative to their range.
     {axes}
@@ -207,9 +207,10 @@ def regression(
         expected = f"(n, {estimator.n_features_in_})"
         raise ValueError(f"X has the shape {inputs.shape}, expected {expected}; try X[:, None] for one input")
     _finite(inputs, "X")
-    if not 0 <= feature < inputs.shape[1]:
-        raise ValueError(f"feature: expected an input from 0 to {inputs.shape[1] - 1}, found {feature!r}")
-    names = [str(c) for c in X.columns] if hasattr(X, "columns") else None
+    columns = list(X.columns) if hasattr(X, "columns") else None
+    feature = _place(feature, columns or list(getattr(estimator, "feature_names_in_", ())), inputs.shape[1])
+    # scikit-learn takes words alone for names.
+    names = columns if columns and named(columns) else None
     line = inputs[:, feature]
     lo, hi = _limits(line, extend)
     others = inputs.mean(axis=0) if at is None else np.asarray(at, dtype=float)
@@ -226,12 +227,14 @@ def regression(
         _finite(observed, "y")
         if len(observed) != len(line):
             raise ValueError(f"y has {len(observed)} entries, expected one for each of the {len(line)} rows of X")
-    name = names[feature] if names else "x" if inputs.shape[1] == 1 else f"x{feature}"
+    errors = input_std(X_std, inputs, X, names)
+    least = 0.0 if estimator._likelihood == "poisson" else -np.inf
+    name = str(columns[feature]) if columns else "x" if inputs.shape[1] == 1 else f"x{feature}"
     ax = _axes(ax, (6.0, 3.8))
-    _band(ax, grid[:, feature], mean.ravel(), std.ravel(), n_std)
+    _band(ax, grid[:, feature], mean.ravel(), std.ravel(), n_std, least=least)
     if y is not None:
-        if X_std is not None:
-            bars = spread(X_std, inputs, "X_std", "X")[:, feature]
+        if errors is not None:
+            bars = errors[:, feature]
             ax.errorbar(line, observed, xerr=bars, fmt="none", ecolor="#9a9a9a", elinewidth=0.8, zorder=3)
         ax.scatter(line, observed, s=16, color="#222222", linewidths=0.4, edgecolors="white", zorder=4,
                    label="observed")  # fmt: skip
@@ -353,8 +356,19 @@ def _finite(of: np.ndarray, name: str) -> None:
         raise ValueError(f"{name}: expected finite numbers, found {found}")
 
 
-def _band(ax, x, mean, std, n_std, label="mean"):
-    ax.fill_between(x, mean - n_std * std, mean + n_std * std, color=COLOURS[0], alpha=0.18, lw=0, zorder=1,
+def _place(feature, names: list, count: int) -> int:
+    """The place of an input that is named or counted."""
+    if isinstance(feature, Integral) and 0 <= feature < count:
+        return int(feature)
+    if isinstance(feature, str) and feature in names:
+        return names.index(feature)
+    known = [name for name in names if isinstance(name, str)]
+    or_names = f" or one of {listed(known)}" if known else ""
+    raise ValueError(f"feature: expected an input from 0 to {count - 1}{or_names}, found {feature!r}")
+
+
+def _band(ax, x, mean, std, n_std, label="mean", least=-np.inf):
+    ax.fill_between(x, np.maximum(mean - n_std * std, least), mean + n_std * std, color=COLOURS[0], alpha=0.18, lw=0, zorder=1,
                     label=f"± {n_std:g} standard deviations")  # fmt: skip
     ax.plot(x, mean, color=COLOURS[0], lw=1.8, label=label, zorder=2)
 

@@ -1,5 +1,7 @@
 """Pictures: each draws on the Axes it is given and says what is wrong."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -125,6 +127,39 @@ def test_regression(wave):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("time", "height")
     with pytest.raises(ValueError, match="X: expected"):
         lg.plot.regression(model)
+
+
+def test_inputs_of_a_regression_go_by_name(wave):
+    pandas = pytest.importorskip("pandas")
+    X, y = wave
+    table = pandas.DataFrame({"dose": X[:, 0], "age": np.cos(X[:, 0])})
+    model = lg.GPRegressor(max_iter=3).fit(table, y)
+    errors = pandas.DataFrame({"age": np.full(50, 3.0), "dose": np.full(50, 0.01)})
+    for std in (errors, errors.iloc[0]):
+        bars = lg.plot.regression(model, table, y, X_std=std).containers[0].lines[2][0].get_segments()
+        assert np.allclose([bar[1, 0] - bar[0, 0] for bar in bars], 0.02)
+    ax = lg.plot.regression(model, table, y, feature="age")
+    assert ax.get_xlabel() == "age"
+    assert np.array_equal(ax.lines[0].get_ydata(), lg.plot.regression(model, table, y, feature=1).lines[0].get_ydata())
+    for wrong in ("weight", 2, -1, 0.5, None):
+        with pytest.raises(ValueError, match=f"feature: expected an input from 0 to 1 or one of dose, age, found {wrong!r}"):
+            lg.plot.regression(model, table, y, feature=wrong)
+    with pytest.raises(ValueError, match="X_std has the columns a, dose, expected those of X: dose, age"):
+        lg.plot.regression(model, table, y, X_std=errors.set_axis(["a", "dose"], axis=1))
+    counted = table.set_axis([0, 1], axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ax = lg.plot.regression(lg.GPRegressor(max_iter=3).fit(counted, y), counted, y, feature=1)
+    assert ax.get_xlabel() == "1"
+
+
+def test_the_band_of_counts_ends_at_zero(wave):
+    X, y = wave
+    model = lg.GPCountRegressor(max_iter=20).fit(X, np.round(np.exp(y)))
+    mean, std = model.predict(X, return_std=True)
+    assert (mean - 2 * std).min() < 0
+    band = lg.plot.regression(model, X, np.round(np.exp(y))).collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == 0 and band[:, 1].max() > mean.max()
 
 
 def test_forecast(wave):
