@@ -41,6 +41,10 @@ INSIDE = 6
 COLUMN, LISTED = 20, 60
 #: Parts in which the points of each class are drawn, in turn with those of other classes.
 LAYERS = 8
+#: Inches that a letter of a small label takes.
+LETTER = 0.07
+#: Bars below one another that all have their name.
+MOST_ROWS = 40
 #: Seconds of the units of durations.
 UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 #: A column is constant where it varies by less than this part of its size.
@@ -129,6 +133,8 @@ def latent_map(
 def relevance(estimator, *, names=None, ax=None):
     """How much each latent dimension or each input matters, as bars, the largest being 1.
 
+    Bars lie below one another where their names have no room otherwise.
+
     Parameters
     ----------
     estimator : object
@@ -158,16 +164,41 @@ def relevance(estimator, *, names=None, ax=None):
     names = [str(k + 1) for k in range(len(values))] if names is None else list(names)
     if len(names) != len(values):
         raise ValueError(f"names has {len(names)} entries, expected {len(values)}")
-    ax = _axes(ax, (5.0, 3.2))
+    colours = np.where(values >= 0.05, COLOURS[0], "#b9c7d2")
+    if _fit_side_by_side(names, ax):
+        return _columns(_axes(ax, (5.0, 3.2)), values, names, colours, over)
+    return _rows(_axes(ax, (5.0, min(0.9 + 0.24 * len(names), 10.0))), values, names, colours, over)
+
+
+def _fit_side_by_side(names, ax) -> bool:
+    """Whether names, or the numbers above the bars, have room beside one another."""
+    width = 4.4 if ax is None else ax.get_position().width * ax.figure.get_figwidth()
+    return len(names) * (1 + max(len(str(name)) for name in [*names, "0.00"])) * LETTER <= width
+
+
+def _columns(ax, values, names, colours, over):
     places = np.arange(len(values))
-    strong = values >= 0.05
-    ax.bar(places, values, width=0.72, color=np.where(strong, COLOURS[0], "#b9c7d2"), zorder=2)
+    ax.bar(places, values, width=0.72, color=colours, zorder=2)
     for place, value in zip(places, values):
         ax.annotate(f"{value:.2f}", (place, value), (0, 2), textcoords="offset points", ha="center", va="bottom",
                     fontsize="small", color="#444444")  # fmt: skip
     ax.set_xticks(places, names)
     ax.set(ylim=(0, 1.12), xlabel=over, ylabel="relevance")
     ax.tick_params(axis="x", length=0)
+    return _tidy(ax)
+
+
+def _rows(ax, values, names, colours, over):
+    """Bars below one another, the first on top; of very many only some have their name."""
+    places = np.arange(len(values))
+    ax.barh(places, values, height=0.72, color=colours, zorder=2)
+    every = -(-len(values) // MOST_ROWS)
+    for place, value in zip(places, values) if every == 1 else ():
+        ax.annotate(f"{value:.2f}", (value, place), (3, 0), textcoords="offset points", ha="left", va="center",
+                    fontsize="small", color="#444444")  # fmt: skip
+    ax.set_yticks(places[::every], names[::every])
+    ax.set(xlim=(0, 1.12), ylim=(len(values) - 0.4, -0.6), xlabel="relevance", ylabel=over)
+    ax.tick_params(axis="y", length=0)
     return _tidy(ax)
 
 

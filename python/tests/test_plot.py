@@ -129,6 +129,26 @@ def test_regression(wave):
         lg.plot.regression(model)
 
 
+def overlap(ticks, renderer):
+    """Whether labels of an axis lie upon one another."""
+    boxes = [tick.get_window_extent(renderer) for tick in ticks if tick.get_text()]
+    return any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+
+
+@pytest.mark.parametrize("count", [3, 12, 60])
+def test_names_of_bars_have_room(count, wave):
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(30, count))
+    names = [f"a long column name {k}" for k in range(count)]
+    model = lg.GPRegressor(max_iter=2).fit(pandas.DataFrame(X, columns=names), X[:, 0])
+    for ax in (lg.plot.relevance(model), lg.plot.relevance(model, names=range(count))):
+        ax.figure.canvas.draw()
+        renderer = ax.figure.canvas.get_renderer()
+        assert len(ax.patches) == count
+        assert not overlap(ax.get_xticklabels(), renderer) and not overlap(ax.get_yticklabels(), renderer)
+        assert not overlap(ax.texts, renderer)
+
+
 def test_inputs_of_a_regression_go_by_name(wave):
     pandas = pytest.importorskip("pandas")
     X, y = wave
