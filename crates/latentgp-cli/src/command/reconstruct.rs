@@ -88,6 +88,9 @@ pub fn table(id: Option<Column>, columns: &[String], of: &Prediction) -> Outcome
     Table::new("result", all).map_err(Failure::work)
 }
 
+/// Names of columns in a message.
+const SHOWN: usize = 8;
+
 /// Q or 2Q columns as Gaussians.
 fn positions(spec: &str, q: usize) -> Outcome<Gaussians> {
     let table = Table::read(spec).map_err(Failure::data)?;
@@ -119,6 +122,9 @@ fn positions(spec: &str, q: usize) -> Outcome<Gaussians> {
                 2 * q,
                 match unnamed {
                     true => format!("{} without names", names.len()),
+                    false if names.len() > SHOWN => {
+                        format!("{} and {} more", names[..SHOWN].join(", "), names.len() - SHOWN)
+                    }
                     false => names.join(", "),
                 }
             )));

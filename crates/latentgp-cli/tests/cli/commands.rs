@@ -44,6 +44,7 @@ fn positions_are_told_from_other_tables_by_their_names() {
         ("x1,x2,x3\n0.1,0.2,0.3\n", 0),
         ("width,height,depth\n0.1,0.2,0.3\n", 3),
         ("a,b,c,d,e,f\n1,2,3,4,5,6\n", 3),
+        ("a,b,c,d,e,f,g,h,i,j\n1,2,3,4,5,6,7,8,9,0\n", 3),
         ("0.1,0.2\n0.4,0.5\n", 3),
     ] {
         let ended = folder.run_with("reconstruct m.lgp -", text);
