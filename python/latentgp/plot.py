@@ -291,8 +291,8 @@ def forecast(estimator, horizon, X=None, *, history=None, truth=None, index=None
     truth : array-like of shape (horizon,), default=None
         What came, to compare with.
     index : array-like, default=None
-        Times of history and forecast, one after the other; None is the index of a series of pandas, which goes on, or
-        counts steps from 0.
+        Times of history and forecast, one after the other: numbers, dates, of a time zone too, or durations. None is
+        the index of a series of pandas, which goes on, or counts steps from 0.
     n_std : float, default=2.0
         Half the width of the band, in standard deviations.
     {axes}
@@ -303,13 +303,20 @@ def forecast(estimator, horizon, X=None, *, history=None, truth=None, index=None
     if mean.ndim > 1 and mean.shape[1] > 1:
         raise ValueError(f"forecast: expected an estimator of one series, found one of {mean.shape[1]}")
     past = estimator._model.data[0] if history is None else history
-    times = _times(estimator, ahead, past, index)
+    times, zone = _times(estimator, ahead, past, index)
     past = np.asarray(past, dtype=float).ravel()
     if len(times) != len(past) + len(mean):
         raise ValueError(f"index has {len(times)} entries, expected {len(past)} of the past and {len(mean)} to come")
     came = None if truth is None else np.asarray(truth, dtype=float).ravel()
     if came is not None and len(came) > len(mean):
         raise ValueError(f"truth has {len(came)} entries, expected at most the {len(mean)} of the horizon")
+    are_dates = times.dtype.kind == "M"
+    over = "" if are_dates else "time"
+    if zone is not None:
+        over = str(zone)
+    elif times.dtype.kind == "m":
+        times, unit, *_ = _numbers(times)
+        over = f"time {unit}"
     ax = _axes(ax, (7.0, 3.8))
     after = times[len(past) :]
     if len(past):
@@ -318,32 +325,31 @@ def forecast(estimator, horizon, X=None, *, history=None, truth=None, index=None
     _band(ax, after, mean.ravel(), std.ravel(), n_std, "forecast")
     if came is not None:
         ax.plot(after[: len(came)], came, color="#222222", lw=1.0, ls=(0, (3, 2)), label="what came", zorder=4)
-    if times.dtype.kind == "M":
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-        places = AutoDateLocator()
-        ax.xaxis.set_major_locator(places)
-        ax.xaxis.set_major_formatter(ConciseDateFormatter(places))
+    if are_dates:
+        _date_axis(ax.xaxis, zone)
     name = getattr(history, "name", None) or estimator._model.names[0][0]
-    ax.set(xlabel="" if times.dtype.kind == "M" else "time", ylabel="value" if name == "y" else name)
+    ax.set(xlabel=over, ylabel="value" if name == "y" else name)
     ax.margins(x=0.01)
-    ax.legend(frameon=False, fontsize="small", loc="upper left")
+    # A row of its own above the curves, which may be anywhere below it.
+    lo, hi = ax.get_ylim()
+    ax.set_ylim(lo, hi + 0.1 * (hi - lo))
+    ax.legend(frameon=False, fontsize="small", loc="upper left", ncols=4, columnspacing=1.4, borderaxespad=0.2)
     return _tidy(ax)
 
 
-def _times(estimator, ahead, past, index) -> np.ndarray:
-    """Times of the past and of the steps ahead: dates where a series of pandas has some."""
+def _times(estimator, ahead, past, index) -> tuple[np.ndarray, Any]:
+    """Times of the past and of the steps ahead, and their time zone: dates where a series of pandas has some."""
     if index is not None:
-        return _plain(index)[0]
+        return _plain(index)
     own = estimator._index
     before = getattr(past, "index", None)
     if callable(before) or before is None:  # lists have a method of that name
         before = own if own is not None and len(own) == len(past) else None
     if before is not None and hasattr(ahead, "index"):
-        before, after = _plain(before)[0], _plain(ahead.index)[0]
-        if before.dtype.kind in "Mif" and (before.dtype.kind == "M") == (after.dtype.kind == "M"):
-            return np.concatenate([before, after])
-    return np.arange(len(past) + len(ahead))
+        (before, zone), (after, _) = _plain(before), _plain(ahead.index)
+        if any(before.dtype.kind in kinds and after.dtype.kind in kinds for kinds in ("M", "m", "iuf")):
+            return np.concatenate([before, after]), zone
+    return np.arange(len(past) + len(ahead)), None
 
 
 def _plain(of) -> tuple[np.ndarray, Any]:

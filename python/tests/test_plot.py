@@ -206,6 +206,32 @@ def test_forecasts_go_on_with_the_dates(tmp_path):
     assert np.array_equal(again.lines[0].get_xdata(), passengers.index.to_numpy())
 
 
+def test_times_of_forecasts_are_dates_of_a_zone_or_durations():
+    pandas = pytest.importorskip("pandas")
+    series, hours = np.sin(np.arange(60) / 2), pandas.to_timedelta(np.arange(63), unit="h")
+    # The clocks go forward on the second day.
+    dates = pandas.date_range("2024-03-30", periods=63, freq="h", tz="Europe/Berlin")
+    for times, places, name in [
+        (dates, dates.tz_convert(None).to_numpy(), "Europe/Berlin"),
+        (hours, np.arange(63), "time (hours)"),
+    ]:
+        model = lg.GPNarx(3, max_iter=3).fit(pandas.Series(series, index=times[:60]))
+        for ax in (lg.plot.forecast(model, 3), lg.plot.forecast(model, 3, index=pandas.Series(times))):
+            observed, ahead = (next(of for of in ax.lines if of.get_label() == name) for name in ("observed", "forecast"))
+            assert np.array_equal(np.concatenate([observed.get_xdata(), ahead.get_xdata()]), places)
+            assert ax.get_xlabel() == name
+
+
+def test_the_legend_of_a_forecast_hides_nothing():
+    series = np.sin(np.arange(80) / 2)
+    ax = lg.plot.forecast(lg.GPNarx(3, max_iter=10).fit(series[:70]), 10, truth=series[70:])
+    ax.figure.canvas.draw()
+    legend = ax.get_legend().get_window_extent().transformed(ax.transData.inverted())
+    band = ax.collections[0].get_paths()[0].vertices
+    highest = max(np.max(line.get_ydata()) for line in ax.lines if len(line.get_ydata()) > 2)
+    assert legend.y0 > max(highest, band[:, 1].max()) and legend.x1 < ax.get_xlim()[1]
+
+
 @pytest.fixture(scope="module")
 def every(space, table, wave):
     x, y = wave
