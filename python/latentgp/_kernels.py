@@ -73,12 +73,14 @@ class Kernel:
         X : array-like of shape (n, n_features)
             Points.
         Z : array-like of shape (m, n_features), default=None
-            Other points; X itself where there are none.
+            Other points. Without them the matrix is the covariance of the points X, :class:`White` noise on its
+            diagonal included, which two sets of points never share.
         """
         X = _points(X, "X")
-        Z = X if Z is None else _points(Z, "Z")
-        np.empty((2 * len(X), len(Z)))  # raises MemoryError where it cannot be had
-        return self._native(X.shape[1]).cross(X, Z)
+        Z = None if Z is None else _points(Z, "Z")
+        np.empty((2 * len(X), len(X if Z is None else Z)))  # raises MemoryError where it cannot be had
+        kernel = self._native(X.shape[1])
+        return kernel.gram(X) if Z is None else kernel.cross(X, Z)
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -264,7 +266,7 @@ class Constant(Leaf):
 
 
 class White(Leaf):
-    """Noise that no two points share."""
+    """Noise that no two points share: ``k(X)`` has it on its diagonal, ``k(X, Z)`` nowhere."""
 
     name = "white"
 

@@ -5,6 +5,7 @@
 //! can raise: its exception travels up to the thread of the job as the payload of an unwinding, which the pool of
 //! threads passes on and [`work`](crate::work) turns into the exception of the job, with its own traceback.
 
+use crate::call;
 use crate::convert::{Array, to_array, to_mat};
 use crate::error::{Outcome, Raise};
 use latentgp::Mat;
@@ -122,7 +123,7 @@ impl Kernel for Custom {
     fn cross(&self, x: &Mat, z: &Mat, out: &mut Mat) {
         self.call(|object, theta| {
             let py = object.py();
-            let k = object.call_method1("_cross", (theta, array(py, x)?, array(py, z)?))?;
+            let k = call::method(object, "_cross", (theta, array(py, x)?, array(py, z)?))?;
             out.as_mut_slice().fill(0.0);
             add(&k, Some(out))
         });
@@ -133,7 +134,7 @@ impl Kernel for Custom {
             let py = object.py();
             let of = (theta, array(py, x)?, array(py, z)?, array(py, bar)?);
             let (theta, gx, gz): (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>) =
-                object.call_method1("_cross_vjp", of)?.extract()?;
+                call::method(object, "_cross_vjp", of)?.extract()?;
             add(&gx, grad.x)?;
             add(&gz, grad.z)?;
             add_flat(&theta, grad.theta)
@@ -142,7 +143,7 @@ impl Kernel for Custom {
 
     fn diag(&self, x: &Mat, out: &mut [f64]) {
         self.call(|object, theta| {
-            let k = object.call_method1("_diag", (theta, array(object.py(), x)?))?;
+            let k = call::method(object, "_diag", (theta, array(object.py(), x)?))?;
             out.fill(0.0);
             add_flat(&k, out)
         });
@@ -153,7 +154,7 @@ impl Kernel for Custom {
             let py = object.py();
             let of = (theta, array(py, x)?, PyArray1::from_slice(py, bar));
             let (theta, gx): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
-                object.call_method1("_diag_vjp", of)?.extract()?;
+                call::method(object, "_diag_vjp", of)?.extract()?;
             add(&gx, grad.x)?;
             add_flat(&theta, grad.theta)
         });

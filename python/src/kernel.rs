@@ -62,6 +62,20 @@ impl Kernel {
         to_array(py, out)
     }
 
+    /// k(x, x), N×N, with what a point shares with nothing but itself.
+    fn gram<'py>(&self, py: Python<'py>, x: Array<'py>) -> Outcome<Given<'py>> {
+        let x = to_mat(&x)?;
+        kernel::check_dim(&*self.0, x.cols())?;
+        let mut out = Mat::zeros(x.rows(), x.rows());
+        py.detach(|| {
+            work::caught(|| {
+                self.0.gram(&x, &mut out);
+                Ok(())
+            })
+        })?;
+        to_array(py, out)
+    }
+
     /// What ∂F/∂K adds to ∂F/∂θ, by the names of the parameters, to ∂F/∂x and to ∂F/∂z.
     fn cross_adjoint<'py>(
         &self,

@@ -3,6 +3,7 @@
 use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat};
 use crate::error::Outcome;
 use crate::kernel::Kernel;
+use crate::lazy::Lazy;
 use crate::settings::LatentSettings;
 use crate::training::{BayesianGplvmJob, GplvmJob, PpcaJob};
 use crate::{load, work};
@@ -14,7 +15,7 @@ use latentgp::{Mat, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// What a fit gives back: the model, and the exception to raise once it is stored.
 type Fitted = (LatentModel, Option<PyErr>);
@@ -32,13 +33,8 @@ enum Space {
     Other(Box<TrainedSpace>),
 }
 
-#[derive(Default)]
-struct Lazy(OnceLock<Result<Posterior>>);
-
-impl Lazy {
-    fn of(&self, trained: &Trained) -> Result<&Posterior> {
-        self.0.get_or_init(|| trained.model.posterior()).as_ref().map_err(Clone::clone)
-    }
+fn posterior<'a>(of: &'a Trained, lazy: &'a Lazy) -> Result<&'a Posterior> {
+    lazy.get_or(|| of.model.posterior())
 }
 
 impl LatentModel {
@@ -224,7 +220,7 @@ impl LatentModel {
     /// How much each latent dimension matters.
     fn relevance(&self, py: Python<'_>) -> Outcome<Vec<f64>> {
         self.work(py, |space| match space {
-            Space::Bayesian(t, p) => t.model.relevance(p.of(t)?),
+            Space::Bayesian(t, p) => t.model.relevance(posterior(t, p)?),
             Space::Other(t) => t.model.relevance(),
         })
     }
@@ -233,7 +229,7 @@ impl LatentModel {
     fn transform<'py>(&self, py: Python<'py>, y: Array<'py>) -> Outcome<Placed<'py>> {
         let y = to_mat(&y)?;
         let (q, density) = self.work(py, move |space| match space {
-            Space::Bayesian(t, p) => t.model.project_with(p.of(t)?, &y).map(|l| (l.q, l.bound)),
+            Space::Bayesian(t, p) => t.model.project_with(posterior(t, p)?, &y).map(|l| (l.q, l.bound)),
             Space::Other(t) => t.model.transform(&y).map(|l| (l.q, l.log_density)),
         })?;
         Ok((to_array(py, q.mean)?, to_array(py, q.var)?, density))
@@ -243,7 +239,7 @@ impl LatentModel {
     fn reconstruct<'py>(&self, py: Python<'py>, mean: Array<'py>, var: Array<'py>) -> Outcome<Moments<'py>> {
         let q = Gaussians::new(to_mat(&mean)?, to_mat(&var)?)?;
         let there = self.work(py, move |space| match space {
-            Space::Bayesian(t, p) => t.model.reconstruct(p.of(t)?, &q),
+            Space::Bayesian(t, p) => t.model.reconstruct(posterior(t, p)?, &q),
             Space::Other(t) => t.model.reconstruct(&q),
         })?;
         moments(py, there.mean, there.var)
@@ -254,7 +250,7 @@ impl LatentModel {
         let y = to_mat(&y)?;
         let filled = self.work(py, move |space| match space {
             Space::Bayesian(t, p) => {
-                t.model.impute(p.of(t)?, &y).map(|i| Prediction { mean: i.y, var: i.var })
+                t.model.impute(posterior(t, p)?, &y).map(|i| Prediction { mean: i.y, var: i.var })
             }
             Space::Other(t) => t.model.impute(&y),
         })?;
@@ -266,7 +262,7 @@ impl LatentModel {
     fn log_density(&self, py: Python<'_>, y: Array<'_>, samples: usize, seed: u64) -> Outcome<Vec<f64>> {
         let y = to_mat(&y)?;
         self.work(py, move |space| match space {
-            Space::Bayesian(t, p) => t.model.log_density(p.of(t)?, &y, samples, seed),
+            Space::Bayesian(t, p) => t.model.log_density(posterior(t, p)?, &y, samples, seed),
             Space::Other(t) => t.model.transform(&y).map(|l| l.log_density),
         })
     }
@@ -274,7 +270,7 @@ impl LatentModel {
     /// `n` draws of the model: positions from N(0, I), and data there, noise included.
     fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> Outcome<Moments<'py>> {
         let (x, y) = self.work(py, move |space| match space {
-            Space::Bayesian(t, p) => t.model.sample(p.of(t)?, n, seed),
+            Space::Bayesian(t, p) => t.model.sample(posterior(t, p)?, n, seed),
             Space::Other(t) => t.model.sample(n, seed),
         })?;
         moments(py, x, y)

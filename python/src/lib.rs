@@ -4,14 +4,17 @@
 //! become exceptions in [`error`], and long work runs on a thread of its own in [`work`], without the interpreter's
 //! lock, while Ctrl-C is listened for.
 
+mod call;
 mod convert;
 mod custom;
 mod data;
 mod error;
 mod kernel;
 mod latent;
+mod lazy;
 mod load;
 mod narx;
+mod pool;
 mod psi;
 mod regression;
 mod settings;

@@ -3,6 +3,7 @@
 use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat};
 use crate::error::Outcome;
 use crate::kernel::Kernel;
+use crate::lazy::Lazy;
 use crate::settings::RegressionSettings;
 use crate::training::RegressionJob;
 use crate::{load, work};
@@ -14,7 +15,7 @@ use latentgp::{Mat, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A fitted regression.
 #[pyclass(frozen, module = "latentgp._native")]
@@ -23,18 +24,18 @@ pub struct RegressionModel(Arc<Ready>);
 /// A trained regression, and what it predicts from once that was asked for.
 struct Ready {
     trained: TrainedRegression,
-    posterior: OnceLock<Result<Posterior>>,
+    posterior: Lazy,
 }
 
 impl RegressionModel {
     pub fn new(trained: TrainedRegression) -> Self {
-        RegressionModel(Arc::new(Ready { trained, posterior: OnceLock::new() }))
+        RegressionModel(Arc::new(Ready { trained, posterior: Lazy::default() }))
     }
 }
 
 impl Ready {
     fn posterior(&self) -> Result<&Posterior> {
-        self.posterior.get_or_init(|| self.trained.model.model().posterior()).as_ref().map_err(Clone::clone)
+        self.posterior.get_or(|| self.trained.model.model().posterior())
     }
 
     fn predict(&self, x: &Mat, var: Option<&Mat>) -> Result<Answers> {

@@ -6,11 +6,11 @@
 
 use crate::custom::{Gone, Raised};
 use crate::error::{Outcome, Raise};
+use crate::pool::Pool;
 use latentgp::Result;
 use latentgp::model::{Fitted, OnProgress, Progress};
 use latentgp::optim::StopReason;
 use pyo3::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +40,7 @@ pub fn run<T: Send + 'static>(
     loop {
         match wait(py, &mut receiver)? {
             Some(Message::Done(result)) => return result,
-            _ => py.check_signals().inspect_err(|_| leave())?,
+            _ => py.check_signals()?,
         }
     }
 }
@@ -152,7 +152,6 @@ pub fn fit<J: Job>(
             stop.store(true, Ordering::Relaxed);
         }
         if stop.load(Ordering::Relaxed) && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-            leave();
             return match (memory.best(), raised) {
                 (Some(seen), raised) => Ok((py.detach(|| caught(|| job.at(&seen)))?, raised)),
                 (None, Some(error)) => Err(error.into()),
@@ -182,40 +181,15 @@ pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Outcome<T> {
 fn spawn<T: Send + 'static>(
     work: impl FnOnce(&Sender<Message<T>>) -> Result<T> + Send + 'static,
 ) -> Outcome<Receiver<Message<T>>> {
-    let pool = pool()?;
+    let pool = Pool::take()?;
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let done = Message::Done(caught(|| pool.install(|| work(&sender))));
+        pool.give_back();
         // The caller is gone after Ctrl-C.
         let _ = sender.send(done);
     });
     Ok(receiver)
-}
-
-/// The threads of work, and the process that they are of.
-static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
-
-/// Leaves the threads to work that was given up, which may take long yet; what comes next has others.
-fn leave() {
-    let mut pool = POOL.lock().unwrap_or_else(|e| e.into_inner());
-    if pool.as_ref().is_some_and(|(process, _)| *process == std::process::id()) {
-        *pool = None;
-    }
-}
-
-/// The threads of this process: a fork has none of those of its parent, and would wait for them for ever.
-fn pool() -> Outcome<Arc<ThreadPool>> {
-    let mut pool = POOL.lock().unwrap_or_else(|e| e.into_inner());
-    match &*pool {
-        Some((process, own)) if *process == std::process::id() => Ok(own.clone()),
-        _ => {
-            let new = ThreadPoolBuilder::new().build().map_err(|e| Raise::fault(&e.to_string()))?;
-            let new = Arc::new(new);
-            // The parent's pool cannot be dropped either: that would wait for its threads.
-            std::mem::forget(pool.replace((std::process::id(), new.clone())));
-            Ok(new)
-        }
-    }
 }
 
 /// The next message, or nothing after a while.

@@ -96,6 +96,116 @@ def test_a_fork_has_threads_of_its_own():
     assert run.returncode == 0, run.stderr
 
 
+def run_program(program, timeout=120, **environment):
+    """Runs a program of its own, whose end shows whether it hung or aborted."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True, text=True, timeout=timeout, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "estimator, data",
+    [("lg.GPRegressor(max_iter=1)", "X, y"), ("lg.BayesianGPLVM(2, n_inducing=20, max_iter=1)", "X[:60]")],
+)
+def test_threads_ask_a_fresh_model_at_once(estimator, data):
+    ask = "model.predict(X[:5])" if "Regressor" in estimator else "model.inverse_transform(X[:5, :2])"
+    run = run_program(
+        f"""
+        import threading
+        import numpy as np
+        import latentgp as lg
+        X = np.random.default_rng(0).normal(size=(400, 3))
+        y = np.sin(X.sum(1))
+        model = {estimator}
+        for _ in range(10):
+            model.fit({data})
+            answers = []
+            threads = [threading.Thread(target=lambda: answers.append({ask})) for _ in range(4)]
+            [t.start() for t in threads]
+            [t.join() for t in threads]
+            assert all(np.array_equal(a, answers[0]) for a in answers) and len(answers) == 4
+        print("done")
+        """,
+        RAYON_NUM_THREADS="4",
+    )
+    assert run.stdout.split() == ["done"], run.stderr
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_kernel_may_ask_another_model(threads):
+    run = run_program(
+        """
+        import threading
+        import numpy as np
+        import latentgp as lg
+        X = np.linspace(0, 6, 25)[:, None]
+        y = np.sin(X[:, 0])
+        inner = lg.GPRegressor(max_iter=3).fit(X, y)
+        def warped(X, Z, params):
+            X, Z = inner.predict(X), inner.predict(Z)
+            return params["variance"] * np.exp(-0.5 * (X[:, None] - Z[None]) ** 2)
+        def elsewhere(X, Z, params):
+            got = []
+            thread = threading.Thread(target=lambda: got.append(warped(X, Z, params)))
+            thread.start()
+            thread.join()
+            return got[0]
+        fits = []
+        for fn in (warped, elsewhere):
+            kernel = lg.kernels.Custom(fn, None, {"variance": 1.0}) + 0.1
+            fits.append(lg.GPRegressor(kernel, max_iter=2, restarts=4, random_state=0).fit(X, y).log_evidence_)
+        watched = lg.GPRegressor(max_iter=3, callback=lambda p: inner.predict(X) is None).fit(X, y)
+        print(fits[0] == fits[1], watched.n_iter_ > 0)
+        """,
+        RAYON_NUM_THREADS=threads,
+    )
+    assert run.stdout.split() == ["True", "True"], run.stderr
+
+
+#: A kernel that a thread is in at the end of the program: between two calls, in one, or in one that has no end.
+LEFT = """
+    import os, signal, threading, time
+    import numpy as np
+    import latentgp as lg
+    begun = threading.Event()
+    def rbf(X, Z, params):
+        begun.set()
+        {wait}
+        return params["variance"] * np.exp(-0.5 * (X[:, None] - Z[None]) ** 2).prod(-1)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    kernel = lg.kernels.Custom(rbf, None, {{"variance": 1.0}})
+    def fit():
+        while True:
+            lg.GPRegressor(kernel).fit(X, X[:, 0])
+    def interrupt():
+        begun.wait()
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize("wait", ["pass", "time.sleep(0.5)", "threading.Event().wait()"])
+def test_a_kernel_that_still_runs_at_the_end_of_the_program(wait):
+    program = LEFT.format(wait=wait)
+    run = run_program(program + """
+    threading.Thread(target=fit, daemon=True).start()
+    begun.wait()
+    time.sleep(0.1)
+    print("end", flush=True)
+    """)
+    assert (run.returncode, run.stdout.split()) == (0, ["end"]), run.stderr
+    if sys.platform != "win32":
+        run = run_program(program + """
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        fit()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    """)
+        assert (run.returncode, run.stdout.split()) == (0, ["interrupted"]), run.stderr
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
 @pytest.mark.parametrize(
     "estimator, data",

@@ -72,6 +72,19 @@ def test_values_agree_with_a_formula():
     assert np.allclose((kernels.RBF() + kernels.White()).on([2, 0])(x, z), kernels.RBF()(x[:, [2, 0]], z[:, [2, 0]]))
 
 
+def test_white_noise_is_what_a_point_shares_with_itself():
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    white, eye = kernels.White(variance=0.5), np.eye(4)
+    assert np.array_equal(white(x), 0.5 * eye)
+    assert np.array_equal(white(x, x), np.zeros((4, 4)))
+    rbf = kernels.RBF()
+    assert np.allclose((rbf + white)(x), rbf(x) + 0.5 * eye)
+    assert np.allclose((rbf * (2 * white)).on([1])(x), eye)
+    assert np.array_equal((rbf + white)(x, x), rbf(x, x))
+    with pytest.raises(ValueError):
+        kernels.RBF(lengthscale=[1.0, 2.0])(x)
+
+
 def test_parameters_are_read_and_set():
     kernel = kernels.Periodic(period=12) * kernels.RBF() + kernels.Linear()
     assert kernel.get_params()["k1__k1__period"] == 12
