@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// What a fit gives back: the model, and the exception to raise once it is stored.
 type Fitted = (LatentModel, Option<PyErr>);
 
-/// Positions, and how well each row is explained.
+/// Positions, and how well each row is explained where that comes with them.
 type Placed<'py> = (Given<'py>, Given<'py>, Vec<f64>);
 
 /// A fitted latent space.
@@ -225,14 +225,14 @@ impl LatentModel {
         })
     }
 
-    /// Means and variances of the positions of rows, and a bound of the log density of each.
+    /// Means and variances of the positions of rows, and of a Bayesian GPLVM a bound of the log density of each.
     fn transform<'py>(&self, py: Python<'py>, y: Array<'py>) -> Outcome<Placed<'py>> {
         let y = to_mat(&y)?;
-        let (q, density) = self.work(py, move |space| match space {
+        let (q, bound) = self.work(py, move |space| match space {
             Space::Bayesian(t, p) => t.model.project_with(posterior(t, p)?, &y).map(|l| (l.q, l.bound)),
-            Space::Other(t) => t.model.transform(&y).map(|l| (l.q, l.log_density)),
+            Space::Other(t) => t.model.project(&y).map(|q| (q, Vec::new())),
         })?;
-        Ok((to_array(py, q.mean)?, to_array(py, q.var)?, density))
+        Ok((to_array(py, q.mean)?, to_array(py, q.var)?, bound))
     }
 
     /// Data at latent positions, certain or Gaussian, without the noise: means and variances.
@@ -263,7 +263,7 @@ impl LatentModel {
         let y = to_mat(&y)?;
         self.work(py, move |space| match space {
             Space::Bayesian(t, p) => t.model.log_density(posterior(t, p)?, &y, samples, seed),
-            Space::Other(t) => t.model.transform(&y).map(|l| l.log_density),
+            Space::Other(t) => t.model.log_density(&y),
         })
     }
 

@@ -104,6 +104,18 @@ def test_rows_of_the_data_are_likelier_than_others(model, table):
     assert model.score_samples(table).shape == (40,)
 
 
+@pytest.mark.parametrize("cls", [lg.GPLVM, lg.PPCA])
+def test_densities_of_one_cell_integrate_to_one(cls, table):
+    options = {} if cls is lg.PPCA else {"max_iter": 30, "random_state": 0}
+    model = cls(n_components=1, **options).fit(table[:, :3])
+    spread = table[:, 1].std()
+    grid = table[:, 1].mean() + np.linspace(-12, 12, 801) * spread
+    rows = np.full((len(grid), 3), np.nan)
+    rows[:, 1] = grid
+    total = np.exp(model.score_samples(rows)).sum() * (grid[1] - grid[0])
+    assert total == pytest.approx(1, abs=0.05)
+
+
 def test_samples_follow_the_seed(model):
     data, positions = model.sample(7, random_state=3)
     assert data.shape == (7, 5) and positions.shape == (7, 2)

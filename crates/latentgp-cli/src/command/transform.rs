@@ -21,8 +21,9 @@ Examples:
     after_help = "\
 Columns of the result: x1 … xQ, the posterior means; x1_var … xQ_var, their variances; bound, how well the
 model explains the row (a lower bound of the log density of its observed cells). Columns of DATA are found
-by name, others are ignored; DATA without names is taken in order. Each row is placed on its own. In the place of bound, gplvm and ppca have
-log_density, that of the observed cells; positions of gplvm are points, without variances."
+by name, others are ignored; DATA without names is taken in order. Each row is placed on its own. In the
+place of bound, gplvm and ppca have log_density, that of the observed cells over all positions x ~ N(0, I);
+positions of gplvm are points, without variances."
 )]
 pub struct Args {
     /// A model file

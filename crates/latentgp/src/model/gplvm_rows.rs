@@ -26,8 +26,9 @@ const STARTS: usize = 4;
 pub struct Positions {
     /// X∗, N×Q.
     pub x: Mat,
-    /// log p(y∗ | x∗) of every row over its observed cells, for the data as given.
-    pub log_density: Vec<f64>,
+    /// log p(y∗ | x∗) of every row over its observed cells, for the data as given. No density of the row:
+    /// that has x∗ integrated out, [`Gplvm::log_density`].
+    pub log_likelihood: Vec<f64>,
 }
 
 impl Gplvm {
@@ -41,68 +42,113 @@ impl Gplvm {
 
     /// The same with a posterior that is there already.
     pub fn project_with(&self, posterior: &Posterior, y: &Mat) -> Result<Positions> {
-        let scaled = self.scaling.apply(y)?;
-        let rows: Vec<(Vec<f64>, f64)> = (0..y.rows())
-            .into_par_iter()
-            .map(|n| self.project_row(posterior, scaled.row(n)))
-            .collect::<Result<_>>()?;
-        let mut all = Positions { x: Mat::zeros(y.rows(), self.x.value.cols()), log_density: Vec::new() };
-        for (n, (x, density)) in rows.into_iter().enumerate() {
-            all.x.row_mut(n).copy_from_slice(&x);
-            all.log_density.push(density);
-        }
-        Ok(all)
+        Ok(self.place(posterior, y, false)?.0)
     }
 
-    fn project_row(&self, posterior: &Posterior, y: &[f64]) -> Result<(Vec<f64>, f64)> {
-        let density = RowDensity { posterior, y };
+    /// The positions of rows, and where they are asked for the log densities with the positions integrated out.
+    pub(super) fn place(
+        &self,
+        posterior: &Posterior,
+        y: &Mat,
+        densities: bool,
+    ) -> Result<(Positions, Vec<f64>)> {
+        let scaled = self.scaling.apply(y)?;
+        let rows: Vec<Row> = (0..y.rows())
+            .into_par_iter()
+            .map(|n| self.place_row(posterior, y.row(n), scaled.row(n), densities))
+            .collect::<Result<_>>()?;
+        let mut all = Positions { x: Mat::zeros(y.rows(), self.x.value.cols()), log_likelihood: Vec::new() };
+        for (n, row) in rows.iter().enumerate() {
+            all.x.row_mut(n).copy_from_slice(&row.x);
+            all.log_likelihood.push(row.log_likelihood);
+        }
+        Ok((all, rows.iter().filter_map(|row| row.log_density).collect()))
+    }
+
+    fn place_row(&self, posterior: &Posterior, given: &[f64], y: &[f64], density: bool) -> Result<Row> {
+        let at = RowDensity { posterior, y };
         let (near, exact) = self.outputs.nearest_rows(y, STARTS);
         let origin = vec![0.0; self.x.value.cols()];
         if y.iter().all(|v| v.is_nan()) {
-            return Ok((origin, 0.0));
+            return Ok(Row { x: origin, log_likelihood: 0.0, log_density: density.then_some(0.0) });
         }
-        if let Some(n) = exact {
-            let x = self.x.value.row(n).to_vec();
-            let value = density.value(&x, None)?;
-            return Ok((x, value));
-        }
-        let starts = near.iter().map(|&n| self.x.value.row(n).to_vec()).chain([origin]);
-        let mut best: Option<(Vec<f64>, f64, f64)> = None;
-        let mut failure = None;
-        for x in starts {
-            match self.climb(&density, x) {
-                Ok(found) if best.as_ref().is_none_or(|b| found.2 > b.2) => best = Some(found),
-                Ok(_) => {}
-                Err(e) => failure = Some(e),
+        let starts: Vec<_> = near.iter().map(|&n| self.x.value.row(n).to_vec()).chain([origin]).collect();
+        let climbs = |prior| starts.iter().map(|x| climb(&at, x.clone(), prior)).collect::<Vec<_>>();
+        let found = if density || exact.is_none() { climbs(self.prior) } else { Vec::new() };
+        let (x, log_likelihood) = match exact {
+            Some(n) => {
+                let x = self.x.value.row(n).to_vec();
+                let value = at.value(&x, None)?;
+                (x, value)
             }
-        }
-        best.map(|(x, value, _)| (x, value)).ok_or_else(|| failure.expect("at least one start"))
-    }
-
-    /// The position, its log density, and what was maximised.
-    fn climb(&self, density: &RowDensity<'_>, mut x: Vec<f64>) -> Result<(Vec<f64>, f64, f64)> {
-        let weight = f64::from(self.prior == LatentPrior::StandardNormal);
-        let mut objective = |x: &[f64], grad: &mut [f64]| -> Result<f64> {
-            let value = density.value(x, Some(grad))?;
-            grad.iter_mut().zip(x).for_each(|(g, x)| *g = weight * x - *g);
-            Ok(0.5 * weight * x.iter().map(|x| x * x).sum::<f64>() - value)
+            None => best(&found)?,
         };
-        let how = Lbfgs { max_iterations: 300, value_tolerance: 1e-12, ..Lbfgs::default() };
-        let report = how.minimize(&mut x, &mut objective, &mut quiet)?;
-        let value = density.value(&x, None)?;
-        Ok((x, value, -report.value))
+        let log_density = match density {
+            true => {
+                // The density has the prior, whatever the positions were found with.
+                let found =
+                    if self.prior == LatentPrior::None { climbs(LatentPrior::StandardNormal) } else { found };
+                let found: Vec<Found> = found.into_iter().flatten().collect();
+                Some(self.row_log_density(posterior, given, y, &found)?)
+            }
+            false => None,
+        };
+        Ok(Row { x, log_likelihood, log_density })
     }
 }
 
+/// What is known of one row.
+struct Row {
+    x: Vec<f64>,
+    log_likelihood: f64,
+    log_density: Option<f64>,
+}
+
+/// A position that no near one is better than.
+pub(super) struct Found {
+    pub x: Vec<f64>,
+    log_likelihood: f64,
+    /// What was maximised: the log likelihood, and the log density of the prior up to a constant.
+    pub joint: f64,
+}
+
+/// The position of the best, and its log likelihood.
+fn best(found: &[Result<Found>]) -> Result<(Vec<f64>, f64)> {
+    let mut best: Option<&Found> = None;
+    for found in found.iter().flatten() {
+        if best.is_none_or(|b| found.joint > b.joint) {
+            best = Some(found);
+        }
+    }
+    match (best, found.iter().find_map(|f| f.as_ref().err())) {
+        (Some(found), _) => Ok((found.x.clone(), found.log_likelihood)),
+        (None, Some(error)) => Err(error.clone()),
+        (None, None) => unreachable!("at least one start"),
+    }
+}
+
+fn climb(density: &RowDensity<'_>, mut x: Vec<f64>, prior: LatentPrior) -> Result<Found> {
+    let weight = f64::from(prior == LatentPrior::StandardNormal);
+    let mut objective = |x: &[f64], grad: &mut [f64]| -> Result<f64> {
+        let value = density.value(x, Some(grad))?;
+        grad.iter_mut().zip(x).for_each(|(g, x)| *g = weight * x - *g);
+        Ok(0.5 * weight * x.iter().map(|x| x * x).sum::<f64>() - value)
+    };
+    let how = Lbfgs { max_iterations: 300, value_tolerance: 1e-12, ..Lbfgs::default() };
+    let report = how.minimize(&mut x, &mut objective, &mut quiet)?;
+    let log_likelihood = density.value(&x, None)?;
+    Ok(Found { x, log_likelihood, joint: -report.value })
+}
+
 /// log p(y∗ | x∗) of one scaled row.
-struct RowDensity<'a> {
-    posterior: &'a Posterior,
-    y: &'a [f64],
+pub(super) struct RowDensity<'a> {
+    pub posterior: &'a Posterior,
+    pub y: &'a [f64],
 }
 
 impl RowDensity<'_> {
     /// The value at x; sets its gradient.
-    fn value(&self, x: &[f64], grad: Option<&mut [f64]>) -> Result<f64> {
+    pub fn value(&self, x: &[f64], grad: Option<&mut [f64]>) -> Result<f64> {
         let p = self.posterior;
         let at = Mat::from_rows(&[x]);
         let mut k = Mat::zeros(1, p.z.rows());

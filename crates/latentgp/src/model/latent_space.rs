@@ -23,8 +23,7 @@ pub enum LatentSpace {
 pub struct Placed {
     /// Means and variances, N×Q.
     pub q: Gaussians,
-    /// How well the model explains each row: the log density of its observed cells, at its position for a
-    /// GPLVM, over all positions for PPCA.
+    /// The log density of the observed cells of each row, with its position integrated out.
     pub log_density: Vec<f64>,
 }
 
@@ -82,14 +81,26 @@ impl LatentSpace {
     pub fn transform(&self, y: &Mat) -> Result<Placed> {
         match self {
             LatentSpace::Gplvm(m) => {
-                let at = m.project(y)?;
-                Ok(Placed { q: Gaussians::certain(at.x), log_density: at.log_density })
+                let (at, log_density) = m.place(&m.posterior()?, y, true)?;
+                Ok(Placed { q: Gaussians::certain(at.x), log_density })
             }
-            LatentSpace::Ppca(m, _) => {
-                let density = |i: usize| m.log_likelihood(&y.slice_rows(i, i + 1));
-                let log_density = (0..y.rows()).map(density).collect::<Result<_>>()?;
-                Ok(Placed { q: gaussians(m, y)?, log_density })
-            }
+            LatentSpace::Ppca(m, _) => Ok(Placed { q: gaussians(m, y)?, log_density: densities(m, y)? }),
+        }
+    }
+
+    /// The positions alone.
+    pub fn project(&self, y: &Mat) -> Result<Gaussians> {
+        match self {
+            LatentSpace::Gplvm(m) => Ok(Gaussians::certain(m.project(y)?.x)),
+            LatentSpace::Ppca(m, _) => gaussians(m, y),
+        }
+    }
+
+    /// The log densities alone.
+    pub fn log_density(&self, y: &Mat) -> Result<Vec<f64>> {
+        match self {
+            LatentSpace::Gplvm(m) => m.log_density(&m.posterior()?, y),
+            LatentSpace::Ppca(m, _) => densities(m, y),
         }
     }
 
@@ -151,6 +162,10 @@ impl LatentSpace {
             LatentSpace::Gplvm(m) => slopes(m),
         }
     }
+}
+
+fn densities(model: &Ppca, y: &Mat) -> Result<Vec<f64>> {
+    (0..y.rows()).map(|i| model.log_likelihood(&y.slice_rows(i, i + 1))).collect()
 }
 
 fn gaussians(model: &Ppca, y: &Mat) -> Result<Gaussians> {

@@ -1,6 +1,6 @@
 //! What a fitted Bayesian GPLVM is used for: relevance, imputation, densities and samples.
 
-use super::{BayesianGplvm, Latent};
+use super::{BayesianGplvm, Latent, row_density};
 use crate::error::{Error, Result};
 use crate::expectation::{Gaussians, QuasiMonteCarlo, Rule};
 use crate::mat::Mat;
@@ -78,27 +78,13 @@ impl BayesianGplvm {
         let rule = QuasiMonteCarlo::new(samples, seed);
         rule.check_rule(q)?;
         let xi = rule.nodes(q);
-        let noise = posterior.noise_variance();
         let row = |n: usize| -> Result<f64> {
             let (mean, var) = (latent.q.mean.row(n), latent.q.var.row(n));
             let x = Mat::from_fn(samples, q, |t, k| mean[k] + var[k].sqrt() * xi[(t, k)]);
-            let at = posterior.predict(&x)?;
-            let logs: Vec<f64> = (0..samples)
-                .map(|t| {
-                    let ratio: f64 =
-                        (0..q).map(|k| 0.5 * (xi[(t, k)].powi(2) - x[(t, k)].powi(2) + var[k].ln())).sum();
-                    let seen = (0..y.cols()).filter(|j| !y[(n, *j)].is_nan());
-                    let fit: f64 = seen
-                        .map(|j| {
-                            let v = at.var[(t, j)] + noise[j];
-                            -0.5 * ((y[(n, j)] - at.mean[(t, j)]).powi(2) / v
-                                + (std::f64::consts::TAU * v).ln())
-                        })
-                        .sum();
-                    ratio + fit
-                })
-                .collect();
-            Ok(log_mean_exp(&logs))
+            let ratio =
+                |t: usize| (0..q).map(|k| 0.5 * (xi[(t, k)].powi(2) - x[(t, k)].powi(2) + var[k].ln())).sum();
+            let ratios: Vec<f64> = (0..samples).map(ratio).collect();
+            row_density::log_density(posterior, y.row(n), &x, &ratios)
         };
         (0..y.rows()).map(row).collect()
     }
@@ -123,12 +109,4 @@ impl BayesianGplvm {
             false => posterior.predict_uncertain(q),
         }
     }
-}
-
-fn log_mean_exp(logs: &[f64]) -> f64 {
-    let top = logs.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
-    if top == f64::NEG_INFINITY {
-        return top;
-    }
-    top + (logs.iter().map(|l| (l - top).exp()).sum::<f64>() / logs.len() as f64).ln()
 }
