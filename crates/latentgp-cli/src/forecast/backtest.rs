@@ -39,7 +39,7 @@ pub fn run(args: &Args, common: &Common, job: &Job, series: &Series) -> Outcome 
         fitting: job.fitting.clone(),
     };
     let units = fitting::units(job, series, common.quiet)?;
-    let found = roll(&how, units, job, series, common.quiet).map_err(|e| job.explained(series, e))?;
+    let found = roll(&how, units, job, series, common.quiet)?;
     let origins = found[0].origins.clone();
     let rolled: Vec<Rolled> = job
         .ways

@@ -6,7 +6,6 @@ use super::{Args, TransformName};
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
 use crate::given::gives_values;
-use crate::summary::count;
 use latentgp::data::lags::Lags;
 use latentgp::kernel;
 use latentgp::model::Restarts;
@@ -164,21 +163,6 @@ impl Job {
                 ..Restarts::default()
             },
         })
-    }
-
-    /// Why work failed: with fewer values to learn from than there are inputs, that is the reason.
-    pub fn explained(&self, series: &Series, failure: Failure) -> Failure {
-        let inputs = self.lags.width();
-        if failure.code != 1 || self.train >= inputs {
-            return failure;
-        }
-        Failure::data(format!(
-            "{}: too few rows for {}: the forecast leaves the range of numbers with {} to learn from; give more \
-             rows or a shorter --lag",
-            series.source,
-            count(inputs, "lag"),
-            count(self.train, "value"),
-        ))
     }
 
     /// Rows that the model knows.

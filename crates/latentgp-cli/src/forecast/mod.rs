@@ -230,9 +230,8 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     if args.backtest {
         return backtest::run(args, common, &job, &series);
     }
-    let explained = |failure| job.explained(&series, failure);
-    let chosen = fitting::fit(&job, &series, common.quiet).map_err(explained)?;
-    let found = simulate::simulate(&job, &series, &chosen).map_err(explained)?;
+    let chosen = fitting::fit(&job, &series, common.quiet)?;
+    let found = simulate::simulate(&job, &series, &chosen)?;
     if let Some(path) = &args.plot {
         picture::forecast(&job, &series, &found)?.save(path).map_err(crate::failure::Failure::work)?;
     }
