@@ -4,11 +4,9 @@ use crate::failure::Outcome;
 use crate::trained::Ready;
 use latentgp::file::Trained;
 use latentgp::kernel::Kernel;
-use latentgp::model::{Certificate, noise_at_floor};
+use latentgp::model::noise_at_floor;
 use serde_json::{Value, json};
 
-/// Up to this relative error Ψ1 and Ψ2 are as good as right.
-const SLIGHT: f64 = 0.01;
 /// The longest bar.
 const BAR: f64 = 24.0;
 
@@ -114,29 +112,10 @@ pub fn text(ready: &Ready) -> Outcome<String> {
     Ok(lines.join("\n"))
 }
 
-/// One sentence when the approximation is poor. Latent variances that are wide show in Ψ1 and Ψ2; where these are
-/// right and the bound is not, it is the small noise by which it divides their errors.
-fn imprecise(c: &Certificate) -> Option<String> {
-    let warning = c.warning()?;
-    if c.psi1.max(c.psi2) > SLIGHT {
-        return Some(warning);
-    }
-    Some(format!(
-        "the expectation `{}` is {:.1} % off in the bound against `{}` on {} rows, though Ψ1 and Ψ2 are within {:.0} %: \
-         the bound divides their errors by the noise, which is small; try a stronger rule such as \
-         `gauss_hermite(points=3)`, `cubature5` or `quasi_monte_carlo`",
-        c.expectation,
-        100.0 * c.bound,
-        c.reference,
-        c.rows,
-        100.0 * SLIGHT
-    ))
-}
-
 /// One sentence for each thing that deserves a warning.
 pub fn warnings(trained: &Trained) -> Vec<String> {
     let report = &trained.report;
-    let mut all: Vec<String> = imprecise(&report.certificate).into_iter().collect();
+    let mut all: Vec<String> = report.certificate.warning().into_iter().collect();
     if report.extra_jitter > 0.0 {
         all.push(format!(
             "Kzz needed {:.1e} more on its diagonal; try fewer inducing inputs",
@@ -191,16 +170,6 @@ pub fn json(ready: &Ready) -> Outcome<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn wide_variances_are_blamed_for_their_own_errors_only() {
-        let of = |psi1, psi2, bound| imprecise(&Certificate { psi1, psi2, bound, ..Certificate::default() });
-        assert_eq!(of(0.001, 0.001, 0.01), None);
-        let wide = of(0.06, 0.02, 0.09).unwrap();
-        assert!(wide.contains("the latent variances are wide"), "{wide}");
-        let noise = of(0.0001, 0.0002, 0.09).unwrap();
-        assert!(noise.contains("9.0 % off in the bound") && !noise.contains("wide"), "{noise}");
-    }
 
     #[test]
     fn numbers_are_short_and_bars_are_as_long_as_they_should_be() {

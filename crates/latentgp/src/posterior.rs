@@ -12,8 +12,8 @@
 //! G = ∂(ψ1α)/∂μ: Cov[x, f(x)] = S E[∂f/∂x] of a Gaussian x (Stein's lemma).
 //!
 //! Inputs go through the [`InputMap`] of the model first. Where that is not the identity, there is no mean function,
-//! and an uncertain input is taken as the 2D points of the unscented rule around it, whose predictions are averaged: a
-//! projection correlates its coordinates.
+//! and an uncertain input is taken as the points of the unscented rule around it, two for each uncertain column, whose
+//! predictions are averaged: a projection correlates its coordinates.
 
 use crate::blocks::part_rows;
 use crate::data::Scaling;

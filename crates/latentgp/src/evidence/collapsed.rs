@@ -65,7 +65,7 @@ pub struct CollapsedBar {
     pub beta: f64,
 }
 
-/// So many nats a cell may the trace below fall under 0 by rounding.
+/// Rounding may take the trace below 0 by so many nats a cell.
 const ROUNDING: f64 = 1e-3;
 
 impl Collapse<'_> {
@@ -74,11 +74,11 @@ impl Collapse<'_> {
     ///
     /// Such a bound can grow beyond all limits, and an optimiser would go there.
     pub fn keeps_digits(&self) -> Result<()> {
-        if 0.5 * self.beta * (self.a.trace() - self.psi0) <= ROUNDING * self.rows as f64 {
-            return Ok(());
+        if 0.5 * self.beta * (self.a.trace() - self.psi0) > ROUNDING * self.rows as f64 {
+            let what = "the covariance of the data given the inducing values".into();
+            return Err(Error::NotPositiveDefinite { what, jitter: self.kzz.jitter() });
         }
-        let what = "the covariance of the data given the inducing values".into();
-        Err(Error::NotPositiveDefinite { what, jitter: self.kzz.jitter() })
+        Ok(())
     }
 }
 

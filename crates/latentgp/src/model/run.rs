@@ -299,6 +299,7 @@ mod tests {
     use crate::mat::Mat;
     use crate::model::{Fit, Training};
     use std::ops::ControlFlow;
+    use std::sync::Mutex;
 
     #[test]
     fn scales_are_held_and_nothing_else() {
@@ -317,7 +318,6 @@ mod tests {
             assert!(held.iter().any(|name| name == "noise"));
         }
     }
-    use std::sync::Mutex;
 
     fn training(expectation: &str) -> (Training, Mat) {
         let training = Training {

@@ -61,7 +61,7 @@ pub(crate) struct BoundGrad<'g> {
 /// Ψ2 is whitened block by block.
 const ROUNDING: f64 = 1e-10;
 /// Above this one the bound is refused where Ψ2 cannot be whitened so.
-const LOST: f64 = 0.1;
+const LOST: f64 = 1e-2;
 
 /// Ψ of all rows: Ψ1 whole, Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group.
 struct GroupPsi {
@@ -85,11 +85,7 @@ impl SparseBound<'_> {
 
     /// Ψ0, Ψ1 and L⁻¹Ψ2L⁻ᵀ.
     fn psi(&self, q: &Gaussians, kzz: &Cholesky) -> Result<Psi> {
-        let rounding = self.rounding(kzz);
-        if rounding > LOST && !self.expectation.keeps_digits(self.kernel, q) {
-            return Err(Error::NotPositiveDefinite { what: "Kzz".into(), jitter: kzz.jitter() });
-        }
-        if rounding > ROUNDING {
+        if self.rounding(kzz) > ROUNDING {
             return self.expectation.psi_whitened(self.kernel, q, self.z, kzz);
         }
         let mut psi = self.expectation.psi(self.kernel, q, self.z)?;
@@ -118,6 +114,23 @@ impl SparseBound<'_> {
         Ok(GroupPsi { psi1, each })
     }
 
+    /// Errs where rounding would spoil the bound, whatever it is of.
+    fn check_rounding(&self, q: &Gaussians, kzz: &Cholesky) -> Result<()> {
+        if self.rounding(kzz) > LOST && !self.expectation.keeps_digits(self.kernel, q) {
+            let what = "Kzz, to the digits that so little noise needs,".into();
+            return Err(Error::NotPositiveDefinite { what, jitter: self.jitter.kzz + kzz.jitter() });
+        }
+        Ok(())
+    }
+
+    /// Errs where rounding has spoilt the bound of a group.
+    fn check_digits(&self, of: &Collapse<'_>) -> Result<()> {
+        match of.keeps_digits() {
+            Err(lost) if self.expectation.nonnegative(self.z.cols()) => Err(lost),
+            _ => Ok(()),
+        }
+    }
+
     /// The bound of every group: P of its columns, what went in, what came out.
     fn collapse<T: Send>(
         &self,
@@ -140,9 +153,6 @@ impl SparseBound<'_> {
                 beta: 1.0 / self.noise,
                 jitter: self.jitter.b,
             };
-            if let (Err(lost), true) = (of.keeps_digits(), self.expectation.nonnegative(self.z.cols())) {
-                return Err(lost);
-            }
             Ok(then(&of, collapsed(&of)?))
         };
         self.outputs.groups.par_iter().enumerate().map(one).collect()
@@ -156,10 +166,11 @@ impl SparseBound<'_> {
     /// F at q(X).
     pub fn value(&self, q: &Gaussians) -> Result<f64> {
         let kzz = self.kzz()?;
+        self.check_rounding(q, &kzz)?;
         let psi = self.group_psi(q, &kzz)?;
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.filled);
-        let values = self.collapse(&psi, &p, &kzz, |_, c| c.value)?;
-        Ok(values.iter().sum::<f64>())
+        let values = self.collapse(&psi, &p, &kzz, |of, c| self.check_digits(of).map(|()| c.value))?;
+        values.into_iter().sum()
     }
 
     /// F at q(X); adds its gradients.
@@ -171,6 +182,7 @@ impl SparseBound<'_> {
     fn gradient_here(&self, q: &Gaussians, mut grad: BoundGrad<'_>) -> Result<f64> {
         let m = self.z.rows();
         let kzz = self.kzz()?;
+        self.check_rounding(q, &kzz)?;
         let mut back = None;
         let mut psi = if self.outputs.is_complete() && self.rounding(&kzz) <= ROUNDING {
             let (psi, way) = self.expectation.psi_and_back(self.kernel, q, self.z)?;
@@ -183,8 +195,9 @@ impl SparseBound<'_> {
         scratch::give(&mut psi.psi1);
         let bars = self.collapse(&psi, &p, &kzz, |of, c| {
             let bar = c.bar(of);
-            (c.value, c.alpha, bar)
+            self.check_digits(of).map(|()| (c.value, c.alpha, bar))
         })?;
+        let bars = bars.into_iter().collect::<Result<Vec<_>>>()?;
         let beta = 1.0 / self.noise;
 
         // Through P = Ψ1ᵀY: Ψ̄1 = Y P̄ᵀ, P̄ = βα.

@@ -184,11 +184,15 @@ impl Vdmgp {
     }
 
     fn collapse(&self, parts: &Parts) -> Result<Collapsed> {
-        let of = self.question(parts);
-        if let (Err(lost), true) = (of.keeps_digits(), self.expectation.nonnegative(self.z.value.cols())) {
-            return Err(lost);
+        collapsed(&self.question(parts))
+    }
+
+    /// Errs where rounding has spoilt the bound.
+    fn check_digits(&self, parts: &Parts) -> Result<()> {
+        match self.question(parts).keeps_digits() {
+            Err(lost) if self.expectation.nonnegative(self.z.value.cols()) => Err(lost),
+            _ => Ok(()),
         }
-        collapsed(&of)
     }
 }
 
@@ -226,12 +230,13 @@ impl Model for Vdmgp {
     }
 
     fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
+        let parts = self.parts()?;
+        self.check_digits(&parts)?;
         let Some(grad) = grad else {
             let kl = self.prior.kl(&self.mean.value, &self.var.value, None);
-            return Ok(self.collapse(&self.parts()?)?.value - kl);
+            return Ok(self.collapse(&parts)?.value - kl);
         };
         grad.fill(0.0);
-        let parts = self.parts()?;
         let question = self.question(&parts);
         let bound = collapsed(&question)?;
         let bar = bound.bar(&question);

@@ -223,9 +223,8 @@ impl Laned for Covariance<'_> {
                                 for l in 0..L {
                                     // E[kk'] ≤ min(ψ1, ψ1'): where the product underflows the covariance is nothing,
                                     // though the exponential may overflow.
-                                    let (one, other) = (left[r][l], right[h * HALF + w][l]);
-                                    let cov = (one * other * values[r][w][l]).min(one.min(other));
-                                    sum[r][w][l] += if one * other > NOTHING { cov } else { 0.0 };
+                                    let both = left[r][l] * right[h * HALF + w][l];
+                                    sum[r][w][l] += if both > NOTHING { both * values[r][w][l] } else { 0.0 };
                                 }
                             }
                         }

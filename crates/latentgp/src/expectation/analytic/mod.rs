@@ -213,4 +213,20 @@ mod tests {
         let values = Plan::new(&Rbf::new(3), &q, &z).unwrap().values(q.n());
         assert!(0 < values && values <= most_kept(3), "{values}: these were not kept");
     }
+
+    #[test]
+    fn whitening_is_right_for_any_variance_of_the_kernel() {
+        let (q, z) = place();
+        for variance in [0.01, 1.0, 300.0] {
+            let mut kernel = Rbf::new(3);
+            kernel.variance.set(variance);
+            let mut kzz = Mat::zeros(6, 6);
+            kernel.gram(&z, &mut kzz);
+            let l = Cholesky::new(&kzz, "Kzz").unwrap();
+            let plain = l.whiten(&Analytic.psi(&kernel, &q, &z).unwrap().psi2);
+            let white = Analytic.psi_whitened(&kernel, &q, &z, &l).unwrap().psi2;
+            let error = crate::check::relative_error(white.as_slice(), plain.as_slice(), 0.0);
+            assert!(error < 1e-9, "{variance}: {error:e}");
+        }
+    }
 }

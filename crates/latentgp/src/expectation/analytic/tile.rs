@@ -166,8 +166,10 @@ impl<const L: usize> Group<L> {
     #[inline(always)]
     pub fn spread<const FMA: bool, const EXPONENTS: bool>(&mut self) {
         let dim = self.dim;
-        self.left.fill([[0.0; L]; BLOCK]);
-        self.right.fill([[0.0; L]; BLOCK]);
+        if EXPONENTS {
+            self.left.fill([[0.0; L]; BLOCK]);
+            self.right.fill([[0.0; L]; BLOCK]);
+        }
         for (q, (mean, exponents)) in self.mean.iter().zip(&self.exponents).enumerate() {
             let Quadratic { left, right, link } = *exponents;
             let z = self.z.iter().skip(q).step_by(dim);
@@ -197,7 +199,7 @@ impl<const L: usize> Group<L> {
                 }
             }
         }
-        if self.shape.same {
+        if EXPONENTS && self.shape.same {
             self.left.copy_from_slice(&self.right);
         }
     }
