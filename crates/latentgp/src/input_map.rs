@@ -82,14 +82,10 @@ pub(crate) fn sigma_points(mean: &[f64], var: &[f64], uncertain: &[usize]) -> Ma
     })
 }
 
-/// The columns of an input that have a variance.
-pub(crate) fn uncertain_columns(var: &[f64]) -> Vec<usize> {
-    (0..var.len()).filter(|&j| var[j] > 0.0).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expectation::correlated::uncertain_columns;
 
     #[test]
     fn inputs_are_projected() {

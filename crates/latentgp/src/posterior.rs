@@ -18,11 +18,13 @@
 use crate::blocks::part_rows;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
-use crate::expectation::correlated::{Basis, Correlated, Moments, is_closed, moments, resolve};
+use crate::expectation::correlated::{
+    Basis, Correlated, Moments, is_closed, moments, resolve, uncertain_columns,
+};
 use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad};
 use crate::gram;
 pub use crate::input_map::InputMap;
-use crate::input_map::{sigma_points, uncertain_columns};
+use crate::input_map::sigma_points;
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;

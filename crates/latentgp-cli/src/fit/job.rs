@@ -229,8 +229,10 @@ fn cheaper(kernel: &dyn Kernel, dim: usize, limit: usize) -> String {
     if kernel.closed_form().is_some() {
         return "`analytic` (no nodes)".into();
     }
-    match [("unscented", 2 * dim), ("minimal_skew", dim + 2)].iter().find(|(_, nodes)| *nodes <= limit) {
-        Some((rule, nodes)) => format!("`{rule}` ({nodes} nodes)"),
+    let nodes =
+        |rule: &str| expectation::parse(rule).map_or(f64::INFINITY, |rule| rule.cost(1, dim, 1).nodes);
+    match ["unscented", "minimal_skew"].into_iter().find(|rule| nodes(rule) <= limit as f64) {
+        Some(rule) => format!("`{rule}` ({} nodes)", nodes(rule)),
         None => "fewer latent dimensions".into(),
     }
 }

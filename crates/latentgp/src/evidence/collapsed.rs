@@ -70,11 +70,11 @@ const ROUNDING: f64 = 1e-3;
 
 impl Collapse<'_> {
     /// Errs when rounding has taken the digits of the bound: Ψ0 − tr A, the trace of a conditional covariance, is negative.
-    /// Only of weights ≥ 0 must it not be.
+    /// Only where all weights are `nonnegative` must it not be.
     ///
     /// Such a bound can grow beyond all limits, and an optimiser would go there.
-    pub fn keeps_digits(&self) -> Result<()> {
-        if 0.5 * self.beta * (self.a.trace() - self.psi0) > ROUNDING * self.rows as f64 {
+    pub fn check_digits(&self, nonnegative: impl FnOnce() -> bool) -> Result<()> {
+        if 0.5 * self.beta * (self.a.trace() - self.psi0) > ROUNDING * self.rows as f64 && nonnegative() {
             let what = "the covariance of the data given the inducing values".into();
             return Err(Error::NotPositiveDefinite { what, jitter: self.kzz.jitter() });
         }

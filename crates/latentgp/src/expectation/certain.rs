@@ -2,7 +2,7 @@
 //!
 //! At S = 0 the Ψ-statistics are Ψ0 = Σ_n k(x_n, x_n), Ψ1 = Kxz and Ψ2 = KzxKxz: one node at the mean.
 
-use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, Rule};
+use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, Rule, nothing_kept};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
@@ -90,11 +90,10 @@ impl Expectation for Mixed {
         q: &'a Gaussians,
         z: &'a Mat,
     ) -> Result<(Psi, Back<'a>)> {
-        if let Some(whole) = self.whole(q, &split(q)) {
-            return whole.psi_and_back(kernel, q, z);
+        match self.whole(q, &split(q)) {
+            Some(whole) => whole.psi_and_back(kernel, q, z),
+            None => nothing_kept(self, kernel, q, z),
         }
-        let psi = self.psi(kernel, q, z)?;
-        Ok((psi, Box::new(move |bar, grad| self.psi_adjoint(kernel, q, z, bar, grad))))
     }
 
     fn psi_adjoint(

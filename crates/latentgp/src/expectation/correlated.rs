@@ -33,7 +33,7 @@ pub struct Correlated {
 impl Correlated {
     /// Independent coordinates; those of variance 0 have no column in R.
     pub fn independent(mean: Vec<f64>, var: &[f64]) -> Self {
-        let uncertain: Vec<usize> = (0..var.len()).filter(|&i| var[i] > 0.0).collect();
+        let uncertain = uncertain_columns(var);
         let at = |i: usize, j: usize| if uncertain[j] == i { var[i].sqrt() } else { 0.0 };
         let root = Mat::from_fn(mean.len(), uncertain.len(), at);
         Correlated { mean, root }
@@ -58,6 +58,11 @@ impl Correlated {
     pub fn rank(&self) -> usize {
         self.root.cols()
     }
+}
+
+/// The columns of an input that have a variance.
+pub(crate) fn uncertain_columns(var: &[f64]) -> Vec<usize> {
+    (0..var.len()).filter(|&j| var[j] > 0.0).collect()
 }
 
 fn eigen_root(cov: &Mat) -> Result<Mat> {

@@ -146,6 +146,17 @@ fn gradient(
 /// Adds the gradient at the place where Ψ was computed; see [`Expectation::psi_adjoint`].
 pub type Back<'a> = Box<dyn FnOnce(&Psi, PsiGrad<'_>) -> Result<()> + 'a>;
 
+/// Ψ and the way back from it, which computes everything again.
+fn nothing_kept<'a, E: Expectation + ?Sized>(
+    by: &'a E,
+    kernel: &'a dyn Kernel,
+    q: &'a Gaussians,
+    z: &'a Mat,
+) -> Result<(Psi, Back<'a>)> {
+    let psi = by.psi(kernel, q, z)?;
+    Ok((psi, Box::new(move |bar, grad| by.psi_adjoint(kernel, q, z, bar, grad))))
+}
+
 /// What an expectation will take, known before it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
@@ -195,8 +206,7 @@ pub trait Expectation: CloneExpectation + Send + Sync {
         q: &'a Gaussians,
         z: &'a Mat,
     ) -> Result<(Psi, Back<'a>)> {
-        let psi = self.psi(kernel, q, z)?;
-        Ok((psi, Box::new(move |bar, grad| self.psi_adjoint(kernel, q, z, bar, grad))))
+        nothing_kept(self, kernel, q, z)
     }
 
     /// The expectation as an expression, as [`parse`] reads it.

@@ -8,8 +8,8 @@
 use super::{Answers, Laplace, Model, Regression, SparseRegression, SpgpDr, Svgp, Vdmgp, noise_at_floor};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
+use crate::expectation::correlated::uncertain_columns;
 use crate::expectation::{GaussHermite, Gaussians, Rule, Unscented};
-use crate::input_map::uncertain_columns;
 use crate::kernel::Kernel;
 use crate::likelihood::{Kind, Latents, Observations};
 use crate::mat::Mat;

@@ -125,10 +125,7 @@ impl SparseBound<'_> {
 
     /// Errs where rounding has spoilt the bound of a group.
     fn check_digits(&self, of: &Collapse<'_>) -> Result<()> {
-        match of.keeps_digits() {
-            Err(lost) if self.expectation.nonnegative(self.z.cols()) => Err(lost),
-            _ => Ok(()),
-        }
+        of.check_digits(|| self.expectation.nonnegative(self.z.cols()))
     }
 
     /// The bound of every group: P of its columns, what went in, what came out.

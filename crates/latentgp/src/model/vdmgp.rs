@@ -186,14 +186,6 @@ impl Vdmgp {
     fn collapse(&self, parts: &Parts) -> Result<Collapsed> {
         collapsed(&self.question(parts))
     }
-
-    /// Errs where rounding has spoilt the bound.
-    fn check_digits(&self, parts: &Parts) -> Result<()> {
-        match self.question(parts).keeps_digits() {
-            Err(lost) if self.expectation.nonnegative(self.z.value.cols()) => Err(lost),
-            _ => Ok(()),
-        }
-    }
 }
 
 impl Parameterized for Vdmgp {
@@ -231,7 +223,7 @@ impl Model for Vdmgp {
 
     fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         let parts = self.parts()?;
-        self.check_digits(&parts)?;
+        self.question(&parts).check_digits(|| self.expectation.nonnegative(self.z.value.cols()))?;
         let Some(grad) = grad else {
             let kl = self.prior.kl(&self.mean.value, &self.var.value, None);
             return Ok(self.collapse(&parts)?.value - kl);
