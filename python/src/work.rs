@@ -137,6 +137,7 @@ pub fn fit<J: Job>(
                     Some(Ok(true)) => stop.store(true, Ordering::Relaxed),
                     Some(Err(error)) => {
                         raised.get_or_insert(error);
+                        stop.store(true, Ordering::Relaxed);
                     }
                     _ => {}
                 }
@@ -147,8 +148,6 @@ pub fn fit<J: Job>(
         }
         if let Err(error) = py.check_signals() {
             raised.get_or_insert(error);
-        }
-        if raised.is_some() {
             stop.store(true, Ordering::Relaxed);
         }
         if stop.load(Ordering::Relaxed) && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
