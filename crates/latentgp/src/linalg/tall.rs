@@ -1,56 +1,63 @@
 //! Products with a matrix of many rows and few columns, as Ψ1ᵀY and Y αᵀ are.
 //!
 //! One factor goes through a panel of a few registers' width that stays in the nearest cache; of the other five numbers at
-//! a time meet a line of the panel. The ten sums of a tile stay in registers.
+//! a time meet a line of the panel. The ten sums of a tile stay in registers. What comes next of the long matrix is fetched
+//! meanwhile.
 
 use crate::mat::Mat;
-use crate::vmath::{Laned, fma, groups, in_lanes};
+use crate::scratch::Scratch;
+use crate::vmath::{Laned, fma, groups, in_lanes, prefetch};
 use std::ops::Range;
 
-/// Numbers that meet a line of a panel at once.
+/// Numbers that meet a line of a panel at once, and that do so where a line is one register: ten sums or eight keep the
+/// machine busy, and fit its registers.
 const FIVE: usize = 5;
+const EIGHT: usize = 8;
 /// The registers of a line at the most.
 const WIDEST: usize = 2;
 /// Lines of a panel at the most: 16 KB on a machine of four lanes.
 const LINES: usize = 256;
-/// Lines and columns of the panels that are packed at once: 128 KB.
-const FEW: usize = 64;
+/// Numbers that a line of the cache holds.
+const CACHE_LINE: usize = 8;
+/// Rows that go along all panels before the next ones do.
+const ROWS: usize = 40;
+/// Lines and columns of the panels that are packed at once: 160 KB.
+const FEW: usize = 80;
 const COLUMNS: usize = 256;
 
-/// Calls `add(r, sums)` with the sums of Σ_k a_k b_kᵀ, row by row, of fives a_k and the lines b_k of a panel.
+/// sums + a bᵀ.
+#[inline(always)]
+fn add_line<const FMA: bool, const L: usize, const V: usize, const R: usize>(
+    a: [f64; R],
+    b: &[[f64; L]; V],
+    sums: &mut [[[f64; L]; V]; R],
+) {
+    for r in 0..R {
+        for v in 0..V {
+            for l in 0..L {
+                sums[r][v][l] = fma::<FMA>(a[r], b[v][l], sums[r][v][l]);
+            }
+        }
+    }
+}
+
+/// Calls `add(r, sums)` with the sums of Σ_k a_k b_kᵀ, row by row, of fives a_k and the lines b_k of a panel; fetches as many
+/// lines of the cache, from number `next.1` of `next.0` on.
 #[inline(always)]
 fn tile<const FMA: bool, const L: usize, const V: usize>(
-    fives: impl Iterator<Item = [f64; FIVE]>,
+    next: (&[f64], usize),
+    fives: &[[f64; FIVE]],
     panel: &[f64],
     mut add: impl FnMut(usize, &[f64]),
 ) {
     let lines: &[[[f64; L]; V]] = panel.as_chunks().0.as_chunks().0;
     let mut sums = [[[0.0; L]; V]; FIVE];
-    for (five, line) in fives.zip(lines) {
-        for r in 0..FIVE {
-            for v in 0..V {
-                for l in 0..L {
-                    sums[r][v][l] = fma::<FMA>(five[r], line[v][l], sums[r][v][l]);
-                }
-            }
-        }
+    for (k, (five, line)) in fives.iter().zip(lines).enumerate() {
+        prefetch(next.0, next.1 + k * CACHE_LINE);
+        add_line::<FMA, L, V, FIVE>(*five, line, &mut sums);
     }
     // Seen through memory, the sums of a line stay in registers: the compiler would take them apart.
     std::hint::black_box(sums).iter().enumerate().for_each(|(r, sums)| add(r, sums.as_flattened()));
-}
-
-/// The same of a panel of so many registers.
-#[inline(always)]
-fn any_tile<const FMA: bool, const L: usize>(
-    registers: usize,
-    fives: impl Iterator<Item = [f64; FIVE]>,
-    panel: &[f64],
-    add: impl FnMut(usize, &[f64]),
-) {
-    match registers {
-        1 => tile::<FMA, L, 1>(fives, panel, add),
-        _ => tile::<FMA, L, WIDEST>(fives, panel, add),
-    }
 }
 
 /// Where each panel of `cols` columns begins, and its registers.
@@ -81,7 +88,8 @@ impl Laned for Tn<'_> {
         let (m, d) = (self.out.rows(), self.out.cols());
         let tiles = m.div_ceil(FIVE);
         let mut fives = vec![[0.0; FIVE]; tiles * FEW];
-        let mut panels_of_b = vec![0.0; FEW * d.min(COLUMNS).next_multiple_of(L)];
+        // Places beyond the last column have arbitrary numbers, and their sums are left.
+        let mut panels_of_b = Scratch::take(FEW * d.min(COLUMNS).next_multiple_of(L));
         for (a, b) in self.a.chunks(FEW * m).zip(self.b.chunks(FEW * d)) {
             let lines = a.len() / m;
             for (k, row) in a.chunks_exact(m).enumerate() {
@@ -97,14 +105,19 @@ impl Laned for Tn<'_> {
                     let panel = &panels_of_b[left * FEW..][..registers * L * lines];
                     let left = columns.start + left;
                     let own = left..(left + registers * L).min(d);
+                    let next = b.len() + FEW * left;
                     for t in 0..tiles {
-                        let fives = fives[t * FEW..][..lines].iter().copied();
-                        any_tile::<FMA, L>(registers, fives, panel, |r, sums| {
+                        let fives = &fives[t * FEW..][..lines];
+                        let add = |r: usize, sums: &[f64]| {
                             if t * FIVE + r < m {
                                 let out = &mut self.out.row_mut(t * FIVE + r)[own.clone()];
                                 out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
                             }
-                        });
+                        };
+                        match registers {
+                            1 => tile::<FMA, L, 1>((b, next), fives, panel, add),
+                            _ => tile::<FMA, L, WIDEST>((b, next), fives, panel, add),
+                        }
                     }
                 }
             }
@@ -184,27 +197,63 @@ impl Laned for Nt<'_> {
     fn run<const FMA: bool, const L: usize>(self) {
         let (m, d) = self.b.shape;
         debug_assert_eq!(self.b.lanes, L);
-        let mut rest = self.b.numbers.as_slice();
-        for lines in groups(0..d, LINES) {
-            for (left, registers) in panels(m, L) {
-                let (panel, others) = rest.split_at(registers * L * lines.len());
-                rest = others;
-                let columns = left..(left + registers * L).min(m);
-                for (a, out) in self.a.chunks(FIVE * d).zip(self.out.chunks_mut(FIVE * m)) {
-                    let rows: [&[f64]; FIVE] = std::array::from_fn(|r| {
-                        let from = (r * d).min(a.len() - d);
-                        &a[from..from + d][lines.clone()]
-                    });
-                    let fives = (0..lines.len()).map(|k| rows.map(|row| row[k]));
-                    any_tile::<FMA, L>(registers, fives, panel, |r, sums| {
-                        if let Some(out) = out.chunks_exact_mut(m).nth(r) {
-                            let out = &mut out[columns.clone()];
-                            match lines.start {
-                                0 => out.iter_mut().zip(sums).for_each(|(out, sum)| *out = self.scale * sum),
-                                _ => out.iter_mut().zip(sums).for_each(|(out, sum)| *out += self.scale * sum),
-                            }
-                        }
-                    });
+        for (a, out) in self.a.chunks(ROWS * d).zip(self.out.chunks_mut(ROWS * m)) {
+            let mut rest = self.b.numbers.as_slice();
+            for lines in groups(0..d, LINES) {
+                for (left, registers) in panels(m, L) {
+                    let (panel, others) = rest.split_at(registers * L * lines.len());
+                    rest = others;
+                    let own = (lines.clone(), left..(left + registers * L).min(m));
+                    match registers {
+                        1 => self.b.along::<FMA, L, 1, EIGHT>(self.scale, a, panel, own, out),
+                        _ => self.b.along::<FMA, L, WIDEST, FIVE>(self.scale, a, panel, own, out),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Packed {
+    /// The columns of the product that belong to a panel, or what some lines of it add to them. Meanwhile the rows to come
+    /// are fetched, for the first panel.
+    #[inline(always)]
+    fn along<const FMA: bool, const L: usize, const V: usize, const R: usize>(
+        &self,
+        scale: f64,
+        a: &[f64],
+        panel: &[f64],
+        (lines, columns): (Range<usize>, Range<usize>),
+        out: &mut [f64],
+    ) {
+        let (m, d) = self.shape;
+        let panel: &[[[f64; L]; V]] = panel.as_chunks().0.as_chunks().0;
+        let (parts, last) = panel.as_chunks::<CACHE_LINE>();
+        for (a, out) in a.chunks(R * d).zip(out.chunks_mut(R * m)) {
+            let rows: [&[f64]; R] = std::array::from_fn(|r| {
+                let from = (r * d).min(a.len() - d);
+                &a[from..from + d][lines.clone()]
+            });
+            let rows = rows.map(|row| row.as_chunks::<CACHE_LINE>());
+            let mut sums = [[[0.0; L]; V]; R];
+            for (p, part) in parts.iter().enumerate() {
+                let rows = rows.map(|(parts, _)| &parts[p]);
+                if columns.start == 0 {
+                    rows.iter().for_each(|row| prefetch(*row, R * d));
+                }
+                for k in 0..CACHE_LINE {
+                    add_line::<FMA, L, V, R>(rows.map(|row| row[k]), &part[k], &mut sums);
+                }
+            }
+            for (k, line) in last.iter().enumerate() {
+                add_line::<FMA, L, V, R>(rows.map(|(_, last)| last[k]), line, &mut sums);
+            }
+            // Seen through memory, the sums of a line stay in registers: the compiler would take them apart.
+            for (out, sums) in out.chunks_exact_mut(m).zip(&std::hint::black_box(sums)) {
+                let sums = out[columns.clone()].iter_mut().zip(sums.as_flattened());
+                match lines.start {
+                    0 => sums.for_each(|(out, sum)| *out = scale * sum),
+                    _ => sums.for_each(|(out, sum)| *out += scale * sum),
                 }
             }
         }

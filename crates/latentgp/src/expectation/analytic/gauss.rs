@@ -5,17 +5,18 @@
 //! ```
 
 use super::pair::Pair;
-use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, exp_rows, map_rows};
+use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, exp2_rows, map_rows};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::scratch::Scratch;
 use crate::vmath::{Laned, exp_m1, fma, groups, in_lanes};
+use std::f64::consts::LOG2_E;
 use std::ops::Range;
 
 /// Products of ψ1 below this count as 0.
 const NOTHING: f64 = 1e-290;
 
-/// Moves a group to some points, with `EXPONENTS` or δ alone, and returns √∏D, 0 in the lanes that are left.
+/// Moves a group to some points, with `EXPONENTS` of 2 or δ alone, and returns √∏D, 0 in the lanes that are left.
 #[inline(always)]
 pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
     group: &mut Group<L>,
@@ -31,9 +32,9 @@ pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
         for (((a, b), var), e) in a.iter().zip(b).zip(&group.var).zip(&mut group.exponents) {
             for l in 0..L {
                 let (d, sab) = (1.0 / (1.0 + (a + b) * var[l]), var[l] * a * b);
-                e.left[l] = -0.5 * d * (a + sab);
-                e.right[l] = -0.5 * d * (b + sab);
-                e.link[l] = d * sab;
+                e.left[l] = -0.5 * LOG2_E * d * (a + sab);
+                e.right[l] = -0.5 * LOG2_E * d * (b + sab);
+                e.link[l] = LOG2_E * d * sab;
             }
         }
     }
@@ -76,7 +77,7 @@ impl Laned for EachRow<'_> {
         for points in groups(self.points, L) {
             let factor = place::<FMA, true, L>(&mut group, self.pair, self.q, points.clone());
             for (c, exponents) in group.right.iter().enumerate() {
-                let mut values = exp_rows::<FMA, L>(exponents);
+                let mut values = exp2_rows::<FMA, L>(exponents);
                 for r in 0..BLOCK {
                     (0..L).for_each(|l| values[r][l] *= factor[l]);
                 }

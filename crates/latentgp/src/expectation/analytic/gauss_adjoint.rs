@@ -5,7 +5,7 @@
 
 use super::gauss::place;
 use super::pair::{Pair, Slopes};
-use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_rows_mut, as_tiles, exp_rows};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_rows_mut, as_tiles, exp2_rows};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::scratch::Scratch;
@@ -322,7 +322,7 @@ impl Laned for PullRows<'_> {
             }
             let mut total = [0.0; L];
             for (sums, exponents) in sums.chunks_exact_mut(features).zip(&group.right) {
-                let (mut t, values) = (sums[dim], exp_rows::<FMA, L>(exponents));
+                let (mut t, values) = (sums[dim], exp2_rows::<FMA, L>(exponents));
                 for r in 0..BLOCK {
                     (0..L).for_each(|l| t[r][l] *= values[r][l]);
                     (0..L).for_each(|l| total[l] = fma::<FMA>(factor[l], t[r][l], total[l]));

@@ -7,7 +7,7 @@
 
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::vmath::{exp_decay, fma};
+use crate::vmath::{exp2_decay, fma};
 use std::ops::Range;
 
 pub(super) const BLOCK: usize = 4;
@@ -212,11 +212,11 @@ impl<const L: usize> Group<L> {
         }
     }
 
-    /// e to the exponents of block `b` of rows, from row `TOP`, with half `h` of block `c` of columns.
+    /// 2 to the exponents of block `b` of rows, from row `TOP`, with half `h` of block `c` of columns.
     #[inline(always)]
     pub fn values<const FMA: bool, const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<L> {
         let mut values = self.exponents::<FMA, TOP>(b, c, h);
-        map_rows(&mut values[TOP..], exp_decay::<FMA>);
+        map_rows(&mut values[TOP..], exp2_decay::<FMA>);
         values
     }
 
@@ -247,11 +247,11 @@ impl<const L: usize> Group<L> {
     }
 }
 
-/// e^x of a block. Alone in its loop, it is a vector's work.
+/// 2^x of a block. Alone in its loop, it is a vector's work.
 #[inline(always)]
-pub(super) fn exp_rows<const FMA: bool, const L: usize>(rows: &Rows<L>) -> Rows<L> {
+pub(super) fn exp2_rows<const FMA: bool, const L: usize>(rows: &Rows<L>) -> Rows<L> {
     let mut out = *rows;
-    out.as_flattened_mut().iter_mut().for_each(|v| *v = exp_decay::<FMA>(*v));
+    out.as_flattened_mut().iter_mut().for_each(|v| *v = exp2_decay::<FMA>(*v));
     out
 }
 
