@@ -5,7 +5,6 @@
 //! meanwhile.
 
 use crate::mat::Mat;
-use crate::scratch::Scratch;
 use crate::vmath::{Laned, fma, groups, in_lanes, prefetch};
 use std::ops::Range;
 
@@ -21,9 +20,8 @@ const LINES: usize = 256;
 const CACHE_LINE: usize = 8;
 /// Rows that go along all panels before the next ones do.
 const ROWS: usize = 40;
-/// Lines and columns of the panels that are packed at once: 160 KB.
+/// Lines of a panel of products aᵀb.
 const FEW: usize = 80;
-const COLUMNS: usize = 256;
 
 /// sums + a bᵀ.
 #[inline(always)]
@@ -39,25 +37,6 @@ fn add_line<const FMA: bool, const L: usize, const V: usize, const R: usize>(
             }
         }
     }
-}
-
-/// Calls `add(r, sums)` with the sums of Σ_k a_k b_kᵀ, row by row, of fives a_k and the lines b_k of a panel; fetches as many
-/// lines of the cache, from number `next.1` of `next.0` on.
-#[inline(always)]
-fn tile<const FMA: bool, const L: usize, const V: usize>(
-    next: (&[f64], usize),
-    fives: &[[f64; FIVE]],
-    panel: &[f64],
-    mut add: impl FnMut(usize, &[f64]),
-) {
-    let lines: &[[[f64; L]; V]] = panel.as_chunks().0.as_chunks().0;
-    let mut sums = [[[0.0; L]; V]; FIVE];
-    for (k, (five, line)) in fives.iter().zip(lines).enumerate() {
-        prefetch(next.0, next.1 + k * CACHE_LINE);
-        add_line::<FMA, L, V, FIVE>(*five, line, &mut sums);
-    }
-    // Seen through memory, the sums of a line stay in registers: the compiler would take them apart.
-    std::hint::black_box(sums).iter().enumerate().for_each(|(r, sums)| add(r, sums.as_flattened()));
 }
 
 /// Where each panel of `cols` columns begins, and its registers.
@@ -84,59 +63,71 @@ struct Tn<'a> {
 impl Laned for Tn<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
+    fn run<const FMA: bool, const L: usize>(mut self) {
         let (m, d) = (self.out.rows(), self.out.cols());
-        let tiles = m.div_ceil(FIVE);
-        let mut fives = vec![[0.0; FIVE]; tiles * FEW];
-        // Places beyond the last column have arbitrary numbers, and their sums are left.
-        let mut panels_of_b = Scratch::take(FEW * d.min(COLUMNS).next_multiple_of(L));
-        for (a, b) in self.a.chunks(FEW * m).zip(self.b.chunks(FEW * d)) {
-            let lines = a.len() / m;
+        let (a, b) = (self.a.chunks(FEW * m), self.b.chunks(FEW * d));
+        let mut fives = vec![[0.0; FIVE]; m.div_ceil(FIVE) * FEW];
+        let mut panel = vec![0.0; FEW * WIDEST * L];
+        for (a, b) in a.zip(b) {
             for (k, row) in a.chunks_exact(m).enumerate() {
                 for (t, own) in row.chunks(FIVE).enumerate() {
                     fives[t * FEW + k][..own.len()].copy_from_slice(own);
                 }
             }
-            for columns in groups(0..d, COLUMNS) {
-                for (k, row) in b.chunks_exact(d).enumerate() {
-                    pack_line::<L>(&row[columns.clone()], k, &mut panels_of_b);
-                }
-                for (left, registers) in panels(columns.len(), L) {
-                    let panel = &panels_of_b[left * FEW..][..registers * L * lines];
-                    let left = columns.start + left;
-                    let own = left..(left + registers * L).min(d);
-                    let next = b.len() + FEW * left;
-                    for t in 0..tiles {
-                        let fives = &fives[t * FEW..][..lines];
-                        let add = |r: usize, sums: &[f64]| {
-                            if t * FIVE + r < m {
-                                let out = &mut self.out.row_mut(t * FIVE + r)[own.clone()];
-                                out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
-                            }
-                        };
-                        match registers {
-                            1 => tile::<FMA, L, 1>((b, next), fives, panel, add),
-                            _ => tile::<FMA, L, WIDEST>((b, next), fives, panel, add),
-                        }
-                    }
+            for (left, registers) in panels(d, L) {
+                match registers {
+                    1 => self.along::<FMA, L, 1>(&fives, b, left, &mut panel),
+                    _ => self.along::<FMA, L, WIDEST>(&fives, b, left, &mut panel),
                 }
             }
         }
     }
 }
 
-/// Writes a row to line `k` of panels that follow one another, [`FEW`] lines each.
-#[inline(always)]
-fn pack_line<const L: usize>(row: &[f64], k: usize, to: &mut [f64]) {
-    let width = WIDEST * L;
-    let whole = row.len() / width * width;
-    for (left, own) in (0..whole).step_by(width).zip(row.chunks_exact(width)) {
-        to[left * FEW + k * width..][..width].copy_from_slice(own);
-    }
-    let rest = &row[whole..];
-    if !rest.is_empty() {
-        let width = rest.len().next_multiple_of(L);
-        to[whole * FEW + k * width..][..rest.len()].copy_from_slice(rest);
+impl Tn<'_> {
+    /// Adds what some rows give to the columns of a panel. The first tile takes the lines from b and leaves them in the panel;
+    /// while the last is at work, the lines to come are fetched.
+    #[inline(always)]
+    fn along<const FMA: bool, const L: usize, const V: usize>(
+        &mut self,
+        fives: &[[f64; FIVE]],
+        b: &[f64],
+        left: usize,
+        panel: &mut [f64],
+    ) {
+        let (m, d) = (self.out.rows(), self.out.cols());
+        let own = left..(left + V * L).min(d);
+        let whole = own.len() == V * L;
+        let (lines, next) = (b.len() / d, if own.end < d { own.end } else { b.len() });
+        if !whole {
+            // Places beyond the last column have arbitrary numbers, and their sums are left.
+            let rows = panel.chunks_exact_mut(V * L).zip(b.chunks_exact(d));
+            rows.for_each(|(line, row)| line[..own.len()].copy_from_slice(&row[own.clone()]));
+        }
+        let panel: &mut [[[f64; L]; V]] = panel.as_chunks_mut().0.as_chunks_mut().0;
+        for (t, fives) in fives.chunks_exact(FEW).enumerate() {
+            let (fives, mut sums) = (&fives[..lines], [[[0.0; L]; V]; FIVE]);
+            if t == 0 && whole {
+                for ((five, line), row) in fives.iter().zip(&mut *panel).zip(b.chunks_exact(d)) {
+                    *line = row[own.clone()].as_chunks().0.as_chunks().0[0];
+                    add_line::<FMA, L, V, FIVE>(*five, line, &mut sums);
+                }
+            } else if (t + 1) * FIVE < m {
+                for (five, line) in fives.iter().zip(&*panel) {
+                    add_line::<FMA, L, V, FIVE>(*five, line, &mut sums);
+                }
+            } else {
+                for (k, (five, line)) in fives.iter().zip(&*panel).enumerate() {
+                    (0..V * L).step_by(CACHE_LINE).for_each(|more| prefetch(b, next + k * d + more));
+                    add_line::<FMA, L, V, FIVE>(*five, line, &mut sums);
+                }
+            }
+            // Seen through memory, the sums of a line stay in registers: the compiler would take them apart.
+            for (r, sums) in (t * FIVE..m).zip(&std::hint::black_box(sums)) {
+                let out = self.out.row_mut(r)[own.clone()].iter_mut();
+                out.zip(sums.as_flattened()).for_each(|(out, sum)| *out += sum);
+            }
+        }
     }
 }
 

@@ -140,8 +140,9 @@ impl Vectorized for Kl<'_> {
         if let Some((mean_bar, var_bar)) = self.grads {
             let (mean_bar, var_bar) = (&mut mean_bar[..len], &mut var_bar[..len]);
             for i in 0..len {
-                mean_bar[i] -= (mean[i] - m[i]) / p[i];
-                var_bar[i] -= 0.5 * (1.0 / p[i] - 1.0 / var[i]);
+                let precision = 1.0 / p[i];
+                mean_bar[i] -= (mean[i] - m[i]) * precision;
+                var_bar[i] -= 0.5 * (precision - 1.0 / var[i]);
             }
         }
         let (mut sums, mut logs) = ([0.0; LANES], LnSum::new());
@@ -152,9 +153,10 @@ impl Vectorized for Kl<'_> {
                 None => std::array::from_fn(|l| x.get(from + l).copied().unwrap_or(none)),
             };
             let (mean, var, m, p) = (at(mean, 0.0), at(var, 1.0), at(m, 0.0), at(p, 1.0));
-            let ratio: [f64; LANES] = std::array::from_fn(|l| var[l] / p[l]);
+            let precision: [f64; LANES] = std::array::from_fn(|l| 1.0 / p[l]);
+            let ratio: [f64; LANES] = std::array::from_fn(|l| var[l] * precision[l]);
             for l in 0..LANES {
-                sums[l] += (mean[l] - m[l]) * (mean[l] - m[l]) / p[l] + ratio[l] - 1.0;
+                sums[l] += (mean[l] - m[l]) * (mean[l] - m[l]) * precision[l] + ratio[l] - 1.0;
             }
             logs.add(ratio);
         }

@@ -139,6 +139,12 @@ impl<const L: usize> LaneSlopes<L> {
     }
 }
 
+/// a + b. By value, it is a vector's work.
+#[inline(always)]
+fn sum_rows<const L: usize>(a: &Rows<L>, b: &Rows<L>) -> Rows<L> {
+    std::array::from_fn(|r| std::array::from_fn(|l| a[r][l] + b[r][l]))
+}
+
 /// Adds lanes of z̄, Q + 1 for each block, to Q×count numbers.
 fn add_z<const L: usize>(dim: usize, lanes: &[Rows<L>], count: usize, to: &mut [f64]) {
     for q in 0..dim {
@@ -259,9 +265,7 @@ impl Laned for Pull<'_> {
             (0..L).for_each(|l| lanes.total[l] += total[l]);
             if shape.same {
                 for (right, left) in right.iter_mut().zip(&*left) {
-                    for r in 0..BLOCK {
-                        (0..L).for_each(|l| right[r][l] += left[r][l]);
-                    }
+                    *right = sum_rows(right, left);
                 }
             }
             for k in 0..dim {
@@ -309,20 +313,21 @@ impl Laned for PullRows<'_> {
         let (dim, features) = (group.dim, group.dim + 1);
         let mut sums = vec![[[0.0; L]; BLOCK]; group.delta.len()];
         let mut z_bar = sums.clone();
-        let mut line = vec![0.0; pair.cols];
+        // F̄ of each point; places beyond the last column count nothing.
+        let width = group.right.len() * BLOCK;
+        let mut lines = vec![0.0; L * width];
         let mut lanes = LaneSlopes::<L>::new(dim);
         let start = points.start;
         for points in groups(points, L) {
             let factor = place::<FMA, true, L>(&mut group, pair, q, points.clone());
-            for (l, n) in points.clone().enumerate() {
-                weigh(n, &mut line);
-                line.iter()
-                    .enumerate()
-                    .for_each(|(j, v)| sums[j / BLOCK * features + dim][j % BLOCK][l] = *v);
+            for (line, n) in lines.chunks_exact_mut(width).zip(points.clone()) {
+                weigh(n, &mut line[..pair.cols]);
             }
             let mut total = [0.0; L];
-            for (sums, exponents) in sums.chunks_exact_mut(features).zip(&group.right) {
-                let (mut t, values) = (sums[dim], exp2_rows::<FMA, L>(exponents));
+            for (b, (sums, exponents)) in sums.chunks_exact_mut(features).zip(&group.right).enumerate() {
+                let values = exp2_rows::<FMA, L>(exponents);
+                let mut t: Rows<L> =
+                    std::array::from_fn(|r| std::array::from_fn(|l| lines[l * width + b * BLOCK + r]));
                 for r in 0..BLOCK {
                     (0..L).for_each(|l| t[r][l] *= values[r][l]);
                     (0..L).for_each(|l| total[l] = fma::<FMA>(factor[l], t[r][l], total[l]));

@@ -39,11 +39,8 @@ fn cost(dim: usize, m: usize) -> usize {
     m * (m + 1) / 2 * (8 + dim)
 }
 
-/// How many exponentials are kept for the way back: beyond 1 MB those of few columns are sooner computed again than
-/// written and read.
-fn most_kept(dim: usize) -> usize {
-    if dim < 8 { 1 << 17 } else { 1 << 21 }
-}
+/// So many exponentials, 16 MB, are kept for the way back: beyond that they are sooner computed again than read from memory.
+const MOST_KEPT: usize = 1 << 21;
 
 /// Ψ of all points, and what each part kept.
 fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Vec<Kept>) {
@@ -94,7 +91,7 @@ impl Expectation for Analytic {
         z: &'a Mat,
     ) -> Result<(Psi, Back<'a>)> {
         let plan = Plan::new(kernel, q, z)?;
-        let (psi, kept) = forward(&plan, plan.values(q.n()) <= most_kept(q.dim()));
+        let (psi, kept) = forward(&plan, plan.values(q.n()) <= MOST_KEPT);
         let back = move |bar: &Psi, grad: PsiGrad<'_>| {
             backward(&plan, &kept, bar, grad);
             Ok(())
@@ -211,7 +208,7 @@ mod tests {
             assert_eq!(kept, again);
         }
         let values = Plan::new(&Rbf::new(3), &q, &z).unwrap().values(q.n());
-        assert!(0 < values && values <= most_kept(3), "{values}: these were not kept");
+        assert!(0 < values && values <= MOST_KEPT, "{values}: these were not kept");
     }
 
     #[test]
