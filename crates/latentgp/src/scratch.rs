@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 /// Buffers that nobody has.
 static FREE: Mutex<Vec<Vec<f64>>> = Mutex::new(Vec::new());
 /// So many are kept at the most, and so many numbers in all.
-const MOST_BUFFERS: usize = 128;
+const MOST_BUFFERS: usize = 256;
 const MOST_NUMBERS: usize = 1 << 22;
 
 /// A buffer, given back when dropped.

@@ -93,7 +93,7 @@ pub(crate) fn fma<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// x = k ln 2 + r, |r| ≤ ½ ln 2, and e^r = 1 + r + r² (even + r odd): what all exponentials are made of.
+/// x = k ln 2 + r, |r| ≤ ½ ln 2, and e^r = 1 + r + r² (even + r odd): what all powers of e are made of.
 ///
 /// The polynomial, of degree 9, goes through (e^r − 1 − r)/r² at the Chebyshev points: 2·10⁻¹⁷ off at the most. Its even and
 /// odd terms are summed apart, a chain half as long.
@@ -117,24 +117,25 @@ fn split_exp<const FMA: bool>(x: f64) -> Split {
     let k = shifted - ROUND;
     let r = fma::<FMA>(k, -LN2_LO, fma::<FMA>(k, -LN2_HI, x));
     let r2 = r * r;
-    let sum = |all: [f64; 4], last: f64| all.iter().rev().fold(last, |sum, c| fma::<FMA>(sum, r2, *c));
-    let even = sum(
-        [
+    let even = sum_powers::<FMA, 5>(
+        r2,
+        &[
             5.000_000_000_000_001e-1,
             4.166_666_666_662_399e-2,
             1.388_888_891_728_179_4e-3,
             2.480_152_119_021_773e-5,
+            2.762_013_871_973_400_4e-7,
         ],
-        2.762_013_871_973_400_4e-7,
     );
-    let odd = sum(
-        [
+    let odd = sum_powers::<FMA, 5>(
+        r2,
+        &[
             1.666_666_666_666_666_9e-1,
             8.333_333_333_330_051e-3,
             1.984_126_986_310_596_8e-4,
             2.755_726_837_868_419_2e-6,
+            2.510_042_415_700_507_3e-8,
         ],
-        2.510_042_415_700_507_3e-8,
     );
     Split { k: shifted.to_bits(), r, r2, even, odd }
 }
@@ -183,33 +184,43 @@ pub(crate) fn exp_near<const FMA: bool>(x: f64) -> f64 {
 
 /// 2^y for y ≤ 0, which saves what exp takes to split x; 2⁻¹⁰²¹, which is nothing beside any other number, below −1021.
 ///
-/// y = k + f, |f| ≤ ½, and the polynomial, of degree 11, goes through (2^f − 1)/f at the Chebyshev points: 2·10⁻¹⁷ off at the
-/// most.
+/// y = k + f, |f| ≤ ½, and 2^f = 1 + f (odd + f even): the polynomial in brackets, of degree 10, goes through (2^f − 1)/f at
+/// the Chebyshev points, and 2^f is 2·10⁻¹⁷ off at the most.
 #[inline(always)]
 pub(crate) fn exp2_decay<const FMA: bool>(y: f64) -> f64 {
     const LEAST: f64 = -1021.0;
-    const EVEN: [f64; 6] = [
-        1.0,
-        2.402_265_069_591_009_7e-1,
-        9.618_129_107_606_888e-3,
-        1.540_353_044_173_605e-4,
-        1.321_544_258_792_169e-6,
-        7.072_585_949_269_223e-9,
-    ];
-    const ODD: [f64; 6] = [
-        std::f64::consts::LN_2,
-        5.550_410_866_482_16e-2,
-        1.333_355_814_641_693_6e-3,
-        1.525_273_382_983_612e-5,
-        1.017_806_244_584_577_4e-7,
-        4.454_960_598_186_518_6e-10,
-    ];
     let y = if LEAST > y { LEAST } else { y };
     let shifted = y + ROUND;
     let f = y - (shifted - ROUND);
     let f2 = f * f;
-    let sum = |all: &[f64; 6]| all[..5].iter().rev().fold(all[5], |sum, c| fma::<FMA>(sum, f2, *c));
-    fma::<FMA>(sum(&ODD), f, sum(&EVEN)) * f64::from_bits(shifted.to_bits() << 52)
+    let even = sum_powers::<FMA, 5>(
+        f2,
+        &[
+            2.402_265_069_591_009_7e-1,
+            9.618_129_107_606_888e-3,
+            1.540_353_044_173_605e-4,
+            1.321_544_258_792_169e-6,
+            7.072_585_949_269_223e-9,
+        ],
+    );
+    let odd = sum_powers::<FMA, 6>(
+        f2,
+        &[
+            std::f64::consts::LN_2,
+            5.550_410_866_482_16e-2,
+            1.333_355_814_641_693_6e-3,
+            1.525_273_382_983_612e-5,
+            1.017_806_244_584_577_4e-7,
+            4.454_960_598_186_518_6e-10,
+        ],
+    );
+    fma::<FMA>(fma::<FMA>(even, f, odd), f, 1.0) * f64::from_bits(shifted.to_bits() << 52)
+}
+
+/// Σ c_k xᵏ.
+#[inline(always)]
+fn sum_powers<const FMA: bool, const K: usize>(x: f64, c: &[f64; K]) -> f64 {
+    c[..K - 1].iter().rev().fold(c[K - 1], |sum, c| fma::<FMA>(sum, x, *c))
 }
 
 /// exp x − 1, with all its digits where x is small.

@@ -42,6 +42,9 @@ fn memory_grows_as_nm_plus_m_squared() {
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(measure);
 }
 
+/// Bytes that a step may keep beyond that for its way back.
+const MOST_KEPT: f64 = 40e6;
+
 fn measure() {
     const Q: usize = 3;
     let rules: [&dyn Expectation; 6] = [
@@ -75,6 +78,12 @@ fn measure() {
                 "{rule:<36} N {n:>5} M {m:>3}: forward {forward:>9} backward {backward:>9} said {said:>9} bytes"
             );
             assert!(forward < said && backward < said, "{rule} at N = {n}, M = {m}");
+            let kept = peak(|| {
+                let [z_bar, mean, var] = &mut grads;
+                let (psi, back) = rule.psi_and_back(kernel, &q, &z).unwrap();
+                back(&psi, PsiGrad { theta: &mut theta, z: z_bar, mean, var }).unwrap();
+            });
+            assert!(kept < said + MOST_KEPT, "{rule} at N = {n}, M = {m} kept {kept} bytes");
             let cube = 8.0 * (n * m * m) as f64;
             assert!(m < 64 || (forward < 0.15 * cube && backward < 0.15 * cube), "{rule}: an N×M×M array?");
         }

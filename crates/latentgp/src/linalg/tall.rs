@@ -1,15 +1,15 @@
 //! Products with a matrix of many rows and few columns, as Ψ1ᵀY and Y αᵀ are.
 //!
-//! One factor goes through a panel of a few registers' width that stays in the nearest cache; of the other five numbers at
-//! a time meet a line of the panel. The ten sums of a tile stay in registers. What comes next of the long matrix is fetched
+//! One factor goes through a panel of a few registers' width that stays in the nearest cache; of the other a few numbers at
+//! a time meet a line of the panel. The sums of a tile stay in registers. What comes next of the long matrix is fetched
 //! meanwhile.
 
 use crate::mat::Mat;
 use crate::vmath::{Laned, fma, groups, in_lanes, prefetch};
 use std::ops::Range;
 
-/// Numbers that meet a line of a panel at once, and that do so where a line is one register: ten sums or eight keep the
-/// machine busy, and fit its registers.
+/// Numbers that meet a line of a panel at once, and that do so in products a bᵀ where a line is one register: ten sums or
+/// eight keep the machine busy, and fit its registers.
 const FIVE: usize = 5;
 const EIGHT: usize = 8;
 /// The registers of a line at the most.
@@ -18,7 +18,7 @@ const WIDEST: usize = 2;
 const LINES: usize = 256;
 /// Numbers that a line of the cache holds.
 const CACHE_LINE: usize = 8;
-/// Rows that go along all panels before the next ones do.
+/// Rows that go along all panels before the next ones do: whole groups of either.
 const ROWS: usize = 40;
 /// Lines of a panel of products aᵀb.
 const FEW: usize = 80;
@@ -86,7 +86,7 @@ impl Laned for Tn<'_> {
 
 impl Tn<'_> {
     /// Adds what some rows give to the columns of a panel. The first tile takes the lines from b and leaves them in the panel;
-    /// while the last is at work, the lines to come are fetched.
+    /// while the last of several is at work, the lines to come are fetched.
     #[inline(always)]
     fn along<const FMA: bool, const L: usize, const V: usize>(
         &mut self,
@@ -241,10 +241,10 @@ impl Packed {
             }
             // Seen through memory, the sums of a line stay in registers: the compiler would take them apart.
             for (out, sums) in out.chunks_exact_mut(m).zip(&std::hint::black_box(sums)) {
-                let sums = out[columns.clone()].iter_mut().zip(sums.as_flattened());
+                let both = out[columns.clone()].iter_mut().zip(sums.as_flattened());
                 match lines.start {
-                    0 => sums.for_each(|(out, sum)| *out = scale * sum),
-                    _ => sums.for_each(|(out, sum)| *out += scale * sum),
+                    0 => both.for_each(|(out, sum)| *out = scale * sum),
+                    _ => both.for_each(|(out, sum)| *out += scale * sum),
                 }
             }
         }
@@ -260,7 +260,9 @@ mod tests {
     fn products_of_any_shape_are_those_of_the_backend() {
         let some =
             |rows: usize, cols: usize| Mat::from_fn(rows, cols, |i, j| ((7 * i + 3 * j) as f64 * 0.7).sin());
-        for (n, m, d) in [(1, 1, 1), (5, 3, 2), (9, 4, 12), (40, 20, 33), (300, 7, 270), (600, 25, 5)] {
+        for (n, m, d) in
+            [(1, 1, 1), (5, 3, 2), (9, 4, 12), (40, 20, 33), (50, 3, 270), (300, 7, 270), (600, 25, 5)]
+        {
             let (a, b, c) = (some(n, m), some(n, d), some(m, d));
             let close = |fast: &Mat, slow: &Mat| {
                 assert_eq!(fast.shape(), slow.shape());
@@ -275,5 +277,18 @@ mod tests {
             close(&out, &slow);
         }
         assert_eq!(mul_tn(&some(3, 0), &some(3, 2), 0..3).shape(), Mat::zeros(0, 2).shape());
+    }
+
+    #[test]
+    fn what_is_not_a_number_stays_in_its_column() {
+        let some = |cols: usize| Mat::from_fn(100, cols, |i, j| ((7 * i + 3 * j) as f64 * 0.7).sin());
+        let (a, b) = (some(7), some(19));
+        let mut holed = b.clone();
+        (0..100).for_each(|n| holed[(n, 0)] = f64::NAN);
+        let (whole, found) = (mul_tn(&a, &b, 0..100), mul_tn(&a, &holed, 0..100));
+        for i in 0..7 {
+            assert!(found[(i, 0)].is_nan());
+            assert_eq!(found.row(i)[1..], whole.row(i)[1..]);
+        }
     }
 }

@@ -313,7 +313,7 @@ impl Laned for PullRows<'_> {
         let (dim, features) = (group.dim, group.dim + 1);
         let mut sums = vec![[[0.0; L]; BLOCK]; group.delta.len()];
         let mut z_bar = sums.clone();
-        // F̄ of each point; places beyond the last column count nothing.
+        // F̄ of each point; places beyond the last column, and lanes beyond the last point, count nothing.
         let width = group.right.len() * BLOCK;
         let mut lines = vec![0.0; L * width];
         let mut lanes = LaneSlopes::<L>::new(dim);

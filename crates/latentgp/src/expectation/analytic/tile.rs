@@ -74,7 +74,7 @@ impl Shape {
 
     /// The numbers that the tiles of so many points take, on any machine.
     pub fn numbers(self, points: usize) -> usize {
-        self.tiles() * BLOCK * HALF * (points + MOST_LANES)
+        self.tiles() * BLOCK * HALF * points.next_multiple_of(MOST_LANES)
     }
 
     /// Visits (i, j, tile, row in it, column in it) of every pair that is needed.
@@ -94,7 +94,8 @@ impl Shape {
     }
 }
 
-/// Exponents in one dimension, left δ² + right δ'² + link δδ', at L points.
+/// Exponents in one dimension, left δ² + right δ'² + link δδ', at L points: of 2 where values are to be had
+/// ([`Group::values`]), of e in covariances.
 #[derive(Clone, Copy)]
 pub(super) struct Quadratic<const L: usize> {
     pub left: [f64; L],
