@@ -39,7 +39,8 @@ fn cost(dim: usize, m: usize) -> usize {
     m * (m + 1) / 2 * (8 + dim)
 }
 
-/// So many exponentials, 16 MB, are kept for the way back: beyond that they are sooner computed again than read from memory.
+/// So many exponentials, 16 MB, are kept for the way back: what fits the last cache is sooner read than computed again, and
+/// memory stays O(NM + M²) where there are more.
 const MOST_KEPT: usize = 1 << 21;
 
 /// Ψ of all points, and what each part kept.
