@@ -1,10 +1,11 @@
 //! Work over blocks of rows, on all threads, with the same digits on any number of them.
 //!
-//! The blocks follow from the number of rows alone, and sums over them are taken in their order.
+//! The blocks follow from the shapes alone, and sums over them are taken in their order.
 
 use crate::linalg::tall::{self, Packed};
 use crate::mat::Mat;
 use crate::scratch;
+use crate::vmath::{CACHE_LINE, groups};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -27,6 +28,15 @@ const WORTH: usize = 1 << 17;
 /// would wake and wait.
 pub(crate) fn together<T: Send>(cost: usize, work: impl FnOnce() -> T + Send) -> T {
     if cost < WORTH { work() } else { rayon::scope(|_| work()) }
+}
+
+/// Both, side by side if the first has so many operations that it is worth while.
+pub(crate) fn beside<A: Send, B: Send>(
+    cost: usize,
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    if cost < WORTH { (first(), second()) } else { rayon::join(first, second) }
 }
 
 /// Calls `work` for every part of the rows of `out`, which are N of each matrix, with the part's own rows; returns what it
@@ -60,13 +70,38 @@ pub(crate) fn each_part<T: Send, const K: usize>(
     }
 }
 
-/// aᵀ · b.
+/// Products aᵀb go in parts of about so many columns, and the rows in the fewer parts the more those are: what the parts of
+/// rows give is to be summed, M×D numbers each.
+const PRODUCT_COLUMNS: usize = 64;
+/// The parts of rows, where there are enough rows, at the least.
+const PRODUCT_PARTS: usize = 8;
+
+/// The parts of products aᵀb of N rows and D columns: their rows and columns.
+fn product_parts(n: usize, d: usize) -> Vec<(Range<usize>, Range<usize>)> {
+    let across = d.div_ceil(PRODUCT_COLUMNS).max(1);
+    let width = d.div_ceil(across).next_multiple_of(CACHE_LINE).max(CACHE_LINE);
+    let down = PARTS.div_ceil(across).max(PRODUCT_PARTS);
+    let rows = n.div_ceil(down).max(part_rows(n));
+    groups(0..d, width).flat_map(|c| groups(0..n, rows).map(move |r| (r, c.clone()))).collect()
+}
+
+/// aᵀ · b, where both have many rows.
 pub(crate) fn mul_tn(a: &Mat, b: &Mat) -> Mat {
-    let cost = a.cols() * b.cols() / 4;
-    let parts = each_part(a.rows(), cost, [], |rows, []| tall::mul_tn(a, b, rows));
-    let mut parts = parts.into_iter();
-    let mut sum = parts.next().unwrap_or_else(|| Mat::zeros(a.cols(), b.cols()));
-    parts.for_each(|part| sum.add_scaled(1.0, &part));
+    let (n, d) = (a.rows(), b.cols());
+    let parts = product_parts(n, d);
+    let one =
+        |(rows, columns): &(Range<usize>, Range<usize>)| tall::mul_tn(a, b, rows.clone(), columns.clone());
+    let cost = a.cols() * d / 4;
+    let found: Vec<Mat> = match n.saturating_mul(cost) < WORTH || rayon::current_num_threads() == 1 {
+        true => parts.iter().map(one).collect(),
+        false => parts.par_iter().map(one).collect(),
+    };
+    let mut sum = Mat::zeros(a.cols(), d);
+    for ((_, columns), part) in parts.iter().zip(&found) {
+        for i in 0..sum.rows() {
+            sum.row_mut(i)[columns.clone()].iter_mut().zip(part.row(i)).for_each(|(sum, part)| *sum += part);
+        }
+    }
     sum
 }
 
@@ -94,11 +129,29 @@ mod tests {
     #[test]
     fn parts_make_the_whole() {
         let a = Mat::from_fn(1000, 3, |i, j| ((i * 3 + j) as f64).sin());
-        let b = Mat::from_fn(1000, 2, |i, j| ((i + 5 * j) as f64).cos());
-        let (fast, slow) = (mul_tn(&a, &b), linalg::mul_tn(&a, &b));
-        assert!(fast.as_slice().iter().zip(slow.as_slice()).all(|(x, y)| (x - y).abs() < 1e-11));
+        for d in [2, PRODUCT_COLUMNS, 2 * PRODUCT_COLUMNS + 3, 5 * PRODUCT_COLUMNS] {
+            let b = Mat::from_fn(1000, d, |i, j| ((i + 5 * j) as f64).cos());
+            let on = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| mul_tn(&a, &b))
+            };
+            let (fast, slow) = (on(1), linalg::mul_tn(&a, &b));
+            assert!(fast.as_slice().iter().zip(slow.as_slice()).all(|(x, y)| (x - y).abs() < 1e-11));
+            assert_eq!(on(3), fast);
+        }
         let c = Mat::from_fn(4, 3, |i, j| (i + j) as f64);
         let (fast, slow) = (mul_nt(2.0, &a, &c), linalg::mul_nt(&a, &c));
         assert!(fast.as_slice().iter().zip(slow.as_slice()).all(|(x, y)| (x - 2.0 * y).abs() < 1e-13));
+    }
+
+    #[test]
+    fn parts_of_products_cover_everything_once() {
+        for (n, d) in [(1, 1), (7, 65), (100, 12), (5000, 256), (20_000, 50), (3000, 4096), (9, 0)] {
+            let parts = product_parts(n, d);
+            assert_eq!(parts.iter().map(|(r, c)| r.len() * c.len()).sum::<usize>(), n * d);
+            assert!(parts.iter().all(|(r, c)| r.end <= n && c.end <= d));
+            let first: Vec<_> = parts.iter().map(|(r, c)| (r.start, c.start)).collect();
+            assert!(first.iter().enumerate().all(|(i, a)| !first[..i].contains(a)), "{n} {d}");
+        }
     }
 }

@@ -74,6 +74,9 @@ pub(crate) fn even_groups(all: Range<usize>, most: usize) -> impl Iterator<Item 
     groups(all, each)
 }
 
+/// Numbers that a line of the cache holds, on most machines.
+pub(crate) const CACHE_LINE: usize = 8;
+
 /// Fetches the line of the cache that number `at`, counted from the first, is in, or would be in beyond the last.
 #[inline(always)]
 pub(crate) fn prefetch(numbers: &[f64], at: usize) {

@@ -5,7 +5,7 @@
 //! meanwhile.
 
 use crate::mat::Mat;
-use crate::vmath::{Laned, fma, groups, in_lanes, prefetch};
+use crate::vmath::{CACHE_LINE, Laned, fma, groups, in_lanes, prefetch};
 use std::ops::Range;
 
 /// Numbers that meet a line of a panel at once, and that do so in products a bᵀ where a line is one register: ten sums or
@@ -16,8 +16,6 @@ const EIGHT: usize = 8;
 const WIDEST: usize = 2;
 /// Lines of a panel at the most: 16 KB on a machine of four lanes.
 const LINES: usize = 256;
-/// Numbers that a line of the cache holds.
-const CACHE_LINE: usize = 8;
 /// Rows that go along all panels before the next ones do: whole groups of either.
 const ROWS: usize = 40;
 /// Lines of a panel of products aᵀb.
@@ -44,12 +42,13 @@ fn panels(cols: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..cols).step_by(WIDEST * lanes).map(move |left| (left, (cols - left).div_ceil(lanes).min(WIDEST)))
 }
 
-/// aᵀb of some rows of both.
-pub(crate) fn mul_tn(a: &Mat, b: &Mat, rows: Range<usize>) -> Mat {
-    let mut out = Mat::zeros(a.cols(), b.cols());
+/// aᵀb of some rows of both and some columns of b.
+pub(crate) fn mul_tn(a: &Mat, b: &Mat, rows: Range<usize>, columns: Range<usize>) -> Mat {
+    let mut out = Mat::zeros(a.cols(), columns.len());
     if !out.is_empty() {
         let of = |m: &Mat| rows.start * m.cols()..rows.end * m.cols();
-        in_lanes(Tn { a: &a.as_slice()[of(a)], b: &b.as_slice()[of(b)], out: &mut out });
+        let (a, numbers) = (&a.as_slice()[of(a)], &b.as_slice()[of(b)]);
+        in_lanes(Tn { a, b: numbers, stride: b.cols(), columns, out: &mut out });
     }
     out
 }
@@ -57,6 +56,9 @@ pub(crate) fn mul_tn(a: &Mat, b: &Mat, rows: Range<usize>) -> Mat {
 struct Tn<'a> {
     a: &'a [f64],
     b: &'a [f64],
+    /// All columns of b, and those that are wanted.
+    stride: usize,
+    columns: Range<usize>,
     out: &'a mut Mat,
 }
 
@@ -65,13 +67,15 @@ impl Laned for Tn<'_> {
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(mut self) {
         let (m, d) = (self.out.rows(), self.out.cols());
-        let (a, b) = (self.a.chunks(FEW * m), self.b.chunks(FEW * d));
+        let (a, b) = (self.a.chunks(FEW * m), self.b.chunks(FEW * self.stride));
         let mut fives = vec![[0.0; FIVE]; m.div_ceil(FIVE) * FEW];
         let mut panel = vec![0.0; FEW * WIDEST * L];
         for (a, b) in a.zip(b) {
             for (k, row) in a.chunks_exact(m).enumerate() {
-                for (t, own) in row.chunks(FIVE).enumerate() {
-                    fives[t * FEW + k][..own.len()].copy_from_slice(own);
+                let (whole, rest) = row.as_chunks();
+                whole.iter().enumerate().for_each(|(t, own)| fives[t * FEW + k] = *own);
+                if !rest.is_empty() {
+                    fives[whole.len() * FEW + k][..rest.len()].copy_from_slice(rest);
                 }
             }
             for (left, registers) in panels(d, L) {
@@ -95,20 +99,22 @@ impl Tn<'_> {
         left: usize,
         panel: &mut [f64],
     ) {
-        let (m, d) = (self.out.rows(), self.out.cols());
-        let own = left..(left + V * L).min(d);
-        let whole = own.len() == V * L;
-        let (lines, next) = (b.len() / d, if own.end < d { own.end } else { b.len() });
+        let (m, d, stride) = (self.out.rows(), self.out.cols(), self.stride);
+        let out = left..(left + V * L).min(d);
+        let whole = out.len() == V * L;
+        let own = self.columns.start + out.start..self.columns.start + out.end;
+        let (lines, next) =
+            (b.len() / stride, if out.end < d { own.end } else { b.len() + self.columns.start });
         if !whole {
             // Places beyond the last column have arbitrary numbers, and their sums are left.
-            let rows = panel.chunks_exact_mut(V * L).zip(b.chunks_exact(d));
+            let rows = panel.chunks_exact_mut(V * L).zip(b.chunks_exact(stride));
             rows.for_each(|(line, row)| line[..own.len()].copy_from_slice(&row[own.clone()]));
         }
         let panel: &mut [[[f64; L]; V]] = panel.as_chunks_mut().0.as_chunks_mut().0;
         for (t, fives) in fives.chunks_exact(FEW).enumerate() {
             let (fives, mut sums) = (&fives[..lines], [[[0.0; L]; V]; FIVE]);
             if t == 0 && whole {
-                for ((five, line), row) in fives.iter().zip(&mut *panel).zip(b.chunks_exact(d)) {
+                for ((five, line), row) in fives.iter().zip(&mut *panel).zip(b.chunks_exact(stride)) {
                     *line = row[own.clone()].as_chunks().0.as_chunks().0[0];
                     add_line::<FMA, L, V, FIVE>(*five, line, &mut sums);
                 }
@@ -118,14 +124,14 @@ impl Tn<'_> {
                 }
             } else {
                 for (k, (five, line)) in fives.iter().zip(&*panel).enumerate() {
-                    (0..V * L).step_by(CACHE_LINE).for_each(|more| prefetch(b, next + k * d + more));
+                    (0..V * L).step_by(CACHE_LINE).for_each(|more| prefetch(b, next + k * stride + more));
                     add_line::<FMA, L, V, FIVE>(*five, line, &mut sums);
                 }
             }
             // Seen through memory, the sums of a line stay in registers: the compiler would take them apart.
             for (r, sums) in (t * FIVE..m).zip(&std::hint::black_box(sums)) {
-                let out = self.out.row_mut(r)[own.clone()].iter_mut();
-                out.zip(sums.as_flattened()).for_each(|(out, sum)| *out += sum);
+                let row = self.out.row_mut(r)[out.clone()].iter_mut();
+                row.zip(sums.as_flattened()).for_each(|(out, sum)| *out += sum);
             }
         }
     }
@@ -269,14 +275,18 @@ mod tests {
                 let near = |(x, y): (&f64, &f64)| (x - y).abs() < 1e-12 * n.max(d) as f64;
                 assert!(fast.as_slice().iter().zip(slow.as_slice()).all(near), "{n} {m} {d}");
             };
-            close(&mul_tn(&a, &b, 0..n), &linalg::mul_tn(&a, &b));
+            close(&mul_tn(&a, &b, 0..n, 0..d), &linalg::mul_tn(&a, &b));
+            for columns in [d / 3..d, d / 3..2 * d / 3] {
+                let own = b.select_cols(&columns.clone().collect::<Vec<_>>());
+                close(&mul_tn(&a, &b, 0..n, columns), &linalg::mul_tn(&a, &own));
+            }
             let mut out = Mat::filled(n, m, f64::NAN);
             Packed::new(&c).mul(2.0, b.as_slice(), out.as_mut_slice());
             let mut slow = linalg::mul_nt(&b, &c);
             slow.scale(2.0);
             close(&out, &slow);
         }
-        assert_eq!(mul_tn(&some(3, 0), &some(3, 2), 0..3).shape(), Mat::zeros(0, 2).shape());
+        assert_eq!(mul_tn(&some(3, 0), &some(3, 2), 0..3, 0..2).shape(), Mat::zeros(0, 2).shape());
     }
 
     #[test]
@@ -285,7 +295,7 @@ mod tests {
         let (a, b) = (some(7), some(19));
         let mut holed = b.clone();
         (0..100).for_each(|n| holed[(n, 0)] = f64::NAN);
-        let (whole, found) = (mul_tn(&a, &b, 0..100), mul_tn(&a, &holed, 0..100));
+        let (whole, found) = (mul_tn(&a, &b, 0..100, 0..19), mul_tn(&a, &holed, 0..100, 0..19));
         for i in 0..7 {
             assert!(found[(i, 0)].is_nan());
             assert_eq!(found.row(i)[1..], whole.row(i)[1..]);
