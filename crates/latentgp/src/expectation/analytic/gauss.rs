@@ -5,7 +5,9 @@
 //! ```
 
 use super::pair::Pair;
-use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, as_tiles_mut, exp2_rows, map_rows};
+use super::tile::{
+    BLOCK, Group, HALF, Quadratic, Rows, Shape, add_squares, as_tiles_mut, exp2_rows, map_rows,
+};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::scratch::Scratch;
@@ -47,19 +49,81 @@ pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
     std::array::from_fn(|l| if l < count { 1.0 / product[l].sqrt() } else { 0.0 })
 }
 
-/// Calls `visit(n, values)` for each point, of a pair with one row.
+/// A term by itself at the points of a group: √∏D exp(Σ_q −½Dbδ²).
+pub(super) struct Single<'t, const L: usize> {
+    precision: &'t [f64],
+    /// What δ² of each dimension adds to the exponent of 2.
+    sides: Vec<[f64; L]>,
+    /// A number for each place, one point after the other: values, or their F̄.
+    pub lines: Vec<f64>,
+}
+
+impl<'t, const L: usize> Single<'t, L> {
+    pub fn new(precision: &'t [f64], group: &Group<L>) -> Self {
+        let sides = vec![[0.0; L]; precision.len()];
+        Single { precision, sides, lines: vec![0.0; L * group.right.len() * BLOCK] }
+    }
+
+    /// Moves to where the group is, and returns √∏D, 0 in the lanes that are left.
+    #[inline(always)]
+    pub fn place(&mut self, group: &Group<L>, count: usize) -> [f64; L] {
+        let mut product = [1.0; L];
+        for ((b, var), side) in self.precision.iter().zip(&group.var).zip(&mut self.sides) {
+            for l in 0..L {
+                let grown = 1.0 + b * var[l];
+                side[l] = -0.5 * LOG2_E * b / grown;
+                product[l] *= grown;
+            }
+        }
+        std::array::from_fn(|l| if l < count { 1.0 / product[l].sqrt() } else { 0.0 })
+    }
+
+    /// The exponentials of block `c`.
+    #[inline(always)]
+    pub fn values<const FMA: bool>(&self, group: &Group<L>, c: usize) -> Rows<L> {
+        let mut exponents = [[0.0; L]; BLOCK];
+        for (side, delta) in self.sides.iter().zip(&group.delta[c * (group.dim + 1)..]) {
+            add_squares::<FMA, L>(&mut exponents, side, delta);
+        }
+        exp2_rows::<FMA, L>(&exponents)
+    }
+
+    /// Calls `visit(n, values)` for each of the points where the group is, √∏D in the values.
+    #[inline(always)]
+    fn each_row<const FMA: bool>(
+        &mut self,
+        group: &Group<L>,
+        points: Range<usize>,
+        visit: &mut dyn FnMut(usize, &[f64]),
+    ) {
+        let (factor, width) = (self.place(group, points.len()), self.lines.len() / L);
+        for c in 0..group.right.len() {
+            let mut values = self.values::<FMA>(group, c);
+            for r in 0..BLOCK {
+                (0..L).for_each(|l| values[r][l] *= factor[l]);
+            }
+            for (l, line) in self.lines.chunks_exact_mut(width).enumerate() {
+                (0..BLOCK).for_each(|r| line[c * BLOCK + r] = values[r][l]);
+            }
+        }
+        let cols = group.shape.cols;
+        points.zip(self.lines.chunks_exact(width)).for_each(|(n, line)| visit(n, &line[..cols]));
+    }
+}
+
+/// Calls `visit(n, values)` for each point, of a term by itself that has these precisions.
 pub(super) fn each_row(
-    pair: &Pair<'_>,
+    precision: &[f64],
     q: &Gaussians,
     z: &Mat,
     points: Range<usize>,
     visit: &mut dyn FnMut(usize, &[f64]),
 ) {
-    in_lanes(EachRow { pair, q, z, points, visit });
+    in_lanes(EachRow { precision, q, z, points, visit });
 }
 
 struct EachRow<'t> {
-    pair: &'t Pair<'t>,
+    precision: &'t [f64],
     q: &'t Gaussians,
     z: &'t Mat,
     points: Range<usize>,
@@ -70,60 +134,55 @@ impl Laned for EachRow<'_> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
-        let cols = self.pair.cols;
-        let mut group = Group::<L>::new(self.z, self.pair.shape());
-        let mut lines = vec![0.0; L * group.right.len() * BLOCK];
-        let width = lines.len() / L;
+        let mut group = Group::<L>::new(self.z, Shape { rows: 1, cols: self.z.rows(), same: false });
+        let mut single = Single::new(self.precision, &group);
         for points in groups(self.points, L) {
-            let factor = place::<FMA, true, L>(&mut group, self.pair, self.q, points.clone());
-            for (c, exponents) in group.right.iter().enumerate() {
-                let mut values = exp2_rows::<FMA, L>(exponents);
-                for r in 0..BLOCK {
-                    (0..L).for_each(|l| values[r][l] *= factor[l]);
-                }
-                for (l, line) in lines.chunks_exact_mut(width).enumerate() {
-                    (0..BLOCK).for_each(|r| line[c * BLOCK + r] = values[r][l]);
-                }
-            }
-            for (n, line) in points.zip(lines.chunks_exact(width)) {
-                (self.visit)(n, &line[..cols]);
-            }
+            group.place(self.q, points.clone());
+            group.spread::<FMA, false>();
+            single.each_row::<FMA>(&group, points, self.visit);
         }
     }
 }
 
 /// The values of a pair, summed over points: rows × cols, the upper triangle unset where the terms are the same. The
-/// values themselves, √∏D not in them, go to `kept`, if it is there, with room for them.
+/// values themselves, √∏D not in them, go to `kept`, if it is there, with room for them; those of the second term by itself
+/// are shown to `visit(n, values)`, if it is there.
 pub(super) fn sum(
     pair: &Pair<'_>,
     q: &Gaussians,
     z: &Mat,
     points: Range<usize>,
     kept: Option<&mut [f64]>,
+    visit: Option<&mut dyn FnMut(usize, &[f64])>,
 ) -> Vec<f64> {
-    in_lanes(Sum { pair, q, z, points, kept })
+    in_lanes(Sum { pair, q, z, points, kept, visit })
 }
 
-struct Sum<'t> {
+struct Sum<'t, 'v> {
     pair: &'t Pair<'t>,
     q: &'t Gaussians,
     z: &'t Mat,
     points: Range<usize>,
     kept: Option<&'t mut [f64]>,
+    visit: Option<&'t mut (dyn FnMut(usize, &[f64]) + 'v)>,
 }
 
-impl Laned for Sum<'_> {
+impl Laned for Sum<'_, '_> {
     type Out = Vec<f64>;
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) -> Vec<f64> {
         let shape = self.pair.shape();
         let mut group = Group::<L>::new(self.z, shape);
+        let mut single = self.visit.map(|visit| (Single::new(&self.pair.u.precision, &group), visit));
         let mut sums = Scratch::take(shape.tiles() * BLOCK * HALF * L);
         sums.fill(0.0);
         let sums = as_tiles_mut::<L>(&mut sums);
         let mut kept = self.kept.map(|kept| as_tiles_mut::<L>(kept).iter_mut());
         for points in groups(self.points, L) {
-            let factor = place::<FMA, true, L>(&mut group, self.pair, self.q, points);
+            let factor = place::<FMA, true, L>(&mut group, self.pair, self.q, points.clone());
+            if let Some((single, visit)) = &mut single {
+                single.each_row::<FMA>(&group, points, visit);
+            }
             let mut sums = sums.iter_mut();
             for b in 0..shape.row_blocks() {
                 for c in 0..shape.reach(b) {

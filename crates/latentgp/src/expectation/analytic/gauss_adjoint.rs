@@ -3,13 +3,13 @@
 //! With T = F̄ ∘ value and √∏D before it, the gradient needs the row and column sums of T and the products Tδ' and Tᵀδ:
 //! a product of Q features a row each.
 
-use super::gauss::place;
+use super::gauss::{Single, place};
 use super::pair::{Pair, Slopes};
-use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_rows_mut, as_tiles, exp2_rows};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_rows_mut, as_tiles};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::scratch::Scratch;
-use crate::vmath::{Laned, fma, groups, in_lanes};
+use crate::vmath::{CACHE_LINE, Laned, fma, groups, in_lanes, prefetch};
 use std::ops::Range;
 
 /// Where the gradients of some points are added: their rows of μ̄ and S̄.
@@ -18,20 +18,16 @@ pub(super) struct Bars<'g> {
     pub var: &'g mut [f64],
 }
 
-/// Backward of a pair with one row, where `weigh(n, out)` writes F̄ of the values of point n.
-pub(super) fn pull_rows(
-    pair: &Pair<'_>,
-    q: &Gaussians,
-    z: &Mat,
-    points: Range<usize>,
-    weigh: &dyn Fn(usize, &mut [f64]),
-    bars: Bars<'_>,
-    slopes: &mut Slopes,
-) {
-    in_lanes(PullRows { pair, q, z, points, weigh, bars, slopes });
+/// The second term of a pair by itself, as Ψ1 has it: `weigh(n, out)` writes F̄ of its values at point n. Its z̄ goes to the
+/// slopes of the pair, and stays 0 in its own.
+pub(super) struct SingleBar<'g> {
+    pub pair: &'g Pair<'g>,
+    pub weigh: &'g dyn Fn(usize, &mut [f64]),
+    pub slopes: &'g mut Slopes,
 }
 
-/// Backward of a pair whose F̄, rows × cols, is the same at every point; with its values, if they were kept.
+/// Backward of a pair whose F̄, rows × cols, is the same at every point, with its values, if they were kept; and of its
+/// second term by itself, if that is wanted.
 pub(super) fn pull(
     pair: &Pair<'_>,
     q: &Gaussians,
@@ -41,8 +37,9 @@ pub(super) fn pull(
     kept: Option<&[f64]>,
     bars: Bars<'_>,
     slopes: &mut Slopes,
+    single: Option<SingleBar<'_>>,
 ) {
-    in_lanes(Pull { pair, q, z, points, weights, kept, bars, slopes });
+    in_lanes(Pull { pair, q, z, points, weights, kept, bars, slopes, single });
 }
 
 /// What the sums of one side of a pair give in one dimension: Σ rδ², Σ vδ and Σ rδ, of the products v of T with the
@@ -163,6 +160,7 @@ struct Pull<'t> {
     kept: Option<&'t [f64]>,
     bars: Bars<'t>,
     slopes: &'t mut Slopes,
+    single: Option<SingleBar<'t>>,
 }
 
 /// Adds T(δ', 1) to the rows' sums and Tᵀ(δ, 1) to those of half `h` of a block of columns; T, the values weighed, begins
@@ -205,11 +203,20 @@ fn add_tile<const FMA: bool, const TOP: usize, const L: usize>(
     }
 }
 
+/// Fetches a tile to come. What was kept is read once, and what lies a page of memory ahead is there when it is needed.
+#[inline(always)]
+fn fetch_ahead<const L: usize>(tiles: &[Tile<L>]) {
+    const AHEAD: usize = 16;
+    let numbers = tiles.as_flattened().as_flattened().as_flattened();
+    let size = BLOCK * HALF * L;
+    (0..size).step_by(CACHE_LINE).for_each(|line| prefetch(numbers, AHEAD * size + line));
+}
+
 impl Laned for Pull<'_> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
-        let Pull { pair, q, z, points, weights, kept, mut bars, slopes } = self;
+        let Pull { pair, q, z, points, weights, kept, mut bars, slopes, single } = self;
         let mut kept = kept.map(|kept| as_tiles::<L>(kept).iter());
         let shape = pair.shape();
         let mut group = Group::<L>::new(z, shape);
@@ -224,6 +231,7 @@ impl Laned for Pull<'_> {
         let [[left, right], [left_z, right_z]] =
             room.each_mut().map(|pair| pair.each_mut().map(|room| as_rows_mut::<L>(room)));
         let mut lanes = LaneSlopes::<L>::new(dim);
+        let mut back = single.as_ref().map(|bar| SingleBack::<L>::new(bar.pair, &group));
         let start = points.start;
         for points in groups(points, L) {
             let factor = match kept {
@@ -237,6 +245,9 @@ impl Laned for Pull<'_> {
                     let own = c * features..(c + 1) * features;
                     let (other_delta, other_sums) = (&group.delta[own.clone()], &mut right[own]);
                     for (h, weights) in (0..shape.halves(c)).zip(&mut weights) {
+                        if let Some(kept) = &kept {
+                            fetch_ahead(kept.as_slice());
+                        }
                         let kept = kept.as_mut().and_then(Iterator::next);
                         // The first tile of a row or a column of blocks begins its sums.
                         let rows = (delta, &mut *sums, c + h == 0);
@@ -287,68 +298,76 @@ impl Laned for Pull<'_> {
                 let place = (k, points.start - start, dim);
                 lanes.take(place, pair, &var, (&factor, &total), sides, points.len(), &mut bars);
             }
+            if let (Some(bar), Some(back)) = (&single, &mut back) {
+                back.pull::<FMA>(bar, &group, points, start, right_z, &mut bars);
+            }
         }
         lanes.add_to(slopes);
+        if let (Some(bar), Some(back)) = (single, back) {
+            back.lanes.add_to(bar.slopes);
+        }
         add_z(dim, left_z, shape.rows, &mut slopes.t_z);
         add_z(dim, right_z, shape.cols, &mut slopes.u_z);
     }
 }
 
-struct PullRows<'t> {
-    pair: &'t Pair<'t>,
-    q: &'t Gaussians,
-    z: &'t Mat,
-    points: Range<usize>,
-    weigh: &'t dyn Fn(usize, &mut [f64]),
-    bars: Bars<'t>,
-    slopes: &'t mut Slopes,
+/// Room for the way back of a term by itself.
+struct SingleBack<'t, const L: usize> {
+    single: Single<'t, L>,
+    /// T, where the sums of a pair have their ones.
+    sums: Vec<Rows<L>>,
+    lanes: LaneSlopes<L>,
 }
 
-impl Laned for PullRows<'_> {
-    type Out = ();
-    #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
-        let PullRows { pair, q, z, points, weigh, mut bars, slopes } = self;
-        let mut group = Group::<L>::new(z, pair.shape());
-        let (dim, features) = (group.dim, group.dim + 1);
-        let mut sums = vec![[[0.0; L]; BLOCK]; group.delta.len()];
-        let mut z_bar = sums.clone();
-        // F̄ of each point; places beyond the last column, and lanes beyond the last point, count nothing.
-        let width = group.right.len() * BLOCK;
-        let mut lines = vec![0.0; L * width];
-        let mut lanes = LaneSlopes::<L>::new(dim);
-        let start = points.start;
-        for points in groups(points, L) {
-            let factor = place::<FMA, true, L>(&mut group, pair, q, points.clone());
-            for (line, n) in lines.chunks_exact_mut(width).zip(points.clone()) {
-                weigh(n, &mut line[..pair.cols]);
-            }
-            let mut total = [0.0; L];
-            for (b, (sums, exponents)) in sums.chunks_exact_mut(features).zip(&group.right).enumerate() {
-                let values = exp2_rows::<FMA, L>(exponents);
-                let mut t: Rows<L> =
-                    std::array::from_fn(|r| std::array::from_fn(|l| lines[l * width + b * BLOCK + r]));
-                for r in 0..BLOCK {
-                    (0..L).for_each(|l| t[r][l] *= values[r][l]);
-                    (0..L).for_each(|l| total[l] = fma::<FMA>(factor[l], t[r][l], total[l]));
-                }
-                sums[dim] = t;
-            }
-            (0..L).for_each(|l| lanes.total[l] += total[l]);
-            for k in 0..dim {
-                let (b, var) = (pair.u.precision[k], group.var[k]);
-                if b == 0.0 {
-                    continue;
-                }
-                let weight = std::array::from_fn(|l| factor[l] * b / (1.0 + b * var[l]));
-                let right =
-                    gather::<FMA, false, L>((k, dim), &sums, &group.delta, &mut z_bar, (weight, [0.0; L]));
-                let place = (k, points.start - start, dim);
-                let sides = ([[0.0; L]; 3], right);
-                lanes.take(place, pair, &var, (&factor, &total), sides, points.len(), &mut bars);
-            }
+impl<'t, const L: usize> SingleBack<'t, L> {
+    fn new(pair: &'t Pair<'t>, group: &Group<L>) -> Self {
+        SingleBack {
+            single: Single::new(&pair.u.precision, group),
+            sums: vec![[[0.0; L]; BLOCK]; group.delta.len()],
+            lanes: LaneSlopes::new(group.dim),
         }
-        lanes.add_to(slopes);
-        add_z(dim, &z_bar, pair.cols, &mut slopes.u_z);
+    }
+
+    /// Backward at the points where the group is.
+    #[inline(always)]
+    fn pull<const FMA: bool>(
+        &mut self,
+        bar: &SingleBar<'_>,
+        group: &Group<L>,
+        points: Range<usize>,
+        start: usize,
+        z_bar: &mut [Rows<L>],
+        bars: &mut Bars<'_>,
+    ) {
+        let (pair, dim, width) = (bar.pair, group.dim, self.single.lines.len() / L);
+        let factor = self.single.place(group, points.len());
+        // Places beyond the last column, and lanes beyond the last point, count nothing.
+        for (line, n) in self.single.lines.chunks_exact_mut(width).zip(points.clone()) {
+            (bar.weigh)(n, &mut line[..pair.cols]);
+        }
+        let mut total = [0.0; L];
+        for (c, sums) in self.sums.chunks_exact_mut(dim + 1).enumerate() {
+            let values = self.single.values::<FMA>(group, c);
+            let mut t: Rows<L> = std::array::from_fn(|r| {
+                std::array::from_fn(|l| self.single.lines[l * width + c * BLOCK + r])
+            });
+            for r in 0..BLOCK {
+                (0..L).for_each(|l| t[r][l] *= values[r][l]);
+                (0..L).for_each(|l| total[l] = fma::<FMA>(factor[l], t[r][l], total[l]));
+            }
+            sums[dim] = t;
+        }
+        (0..L).for_each(|l| self.lanes.total[l] += total[l]);
+        for k in 0..dim {
+            let (b, var) = (pair.u.precision[k], group.var[k]);
+            if b == 0.0 {
+                continue;
+            }
+            let weight = std::array::from_fn(|l| factor[l] * b / (1.0 + b * var[l]));
+            let weights = (weight, [0.0; L]);
+            let right = gather::<FMA, false, L>((k, dim), &self.sums, &group.delta, z_bar, weights);
+            let (place, sides) = ((k, points.start - start, dim), ([[0.0; L]; 3], right));
+            self.lanes.take(place, pair, &var, (&factor, &total), sides, points.len(), bars);
+        }
     }
 }

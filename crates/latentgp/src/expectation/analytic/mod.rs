@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Term};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
+use crate::scratch;
 use pair::{Factor, Pair};
 use plan::{Kept, Plan};
 
@@ -46,11 +47,13 @@ const MOST_KEPT: usize = 1 << 21;
 /// Ψ of all points, and what each part kept.
 fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Vec<Kept>) {
     let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
-    let mut psi = Psi::zeros(n, m);
     if n == 0 || m == 0 {
-        return (psi, Vec::new());
+        return (Psi::zeros(n, m), Vec::new());
     }
+    let mut psi = Psi { psi0: 0.0, psi1: Mat::default(), psi2: Mat::zeros(m, m) };
+    scratch::shape(&mut psi.psi1, n, m);
     let parts = blocks::each_part(n, cost(dim, m), [&mut psi.psi1], |points, [psi1]| {
+        psi1.fill(0.0);
         plan.forward(points, psi1, keep)
     });
     let mut all = Vec::with_capacity(parts.len());
@@ -113,11 +116,10 @@ impl Expectation for Analytic {
         let (n, m) = (q.n(), z.rows());
         let mut psi = Psi::zeros(n, m);
         let parts = blocks::each_part(n, cost(q.dim(), m), [&mut psi.psi1], |points, [psi1]| {
-            let pair = Pair::new(&plan.unit, all[0], m, false);
             let from = points.start;
-            gauss::each_row(&pair, q, z, points.clone(), &mut |n, values| {
+            gauss::each_row(&all[0].precision, q, z, points.clone(), &mut |n, values| {
                 let row = &mut psi1[(n - from) * m..(n - from + 1) * m];
-                row.iter_mut().zip(values).for_each(|(out, v)| *out = pair.scale() * v);
+                row.iter_mut().zip(values).for_each(|(out, v)| *out = all[0].scale * v);
             });
             let (mut covariance, mut square) = (Mat::zeros(m, m), Mat::zeros(m, m));
             gauss::covariances(&all[0].precision, q, z, points.clone(), psi1, &mut covariance);

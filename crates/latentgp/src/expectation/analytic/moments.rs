@@ -89,7 +89,7 @@ pub(super) fn pull(
     z: &Mat,
     points: Range<usize>,
     weigh: &dyn Fn(usize, &mut [f64]),
-    bars: Bars<'_>,
+    bars: &mut Bars<'_>,
     slopes: &mut Slopes,
 ) -> Vec<f64> {
     let (dims, dim) = (dimensions(pair, q.dim()), q.dim());

@@ -62,6 +62,11 @@ impl<'a> Pair<'a> {
         !self.t.precision.is_empty() && self.t.term.powers.is_empty() && self.u.term.powers.is_empty()
     }
 
+    /// Whether its values are one for each of `m` places, and nothing but Gaussian.
+    pub fn is_plain(&self, m: usize) -> bool {
+        self.is_pure() && self.cols == m
+    }
+
     /// The places of z and z' that it needs.
     pub fn shape(&self) -> Shape {
         Shape { rows: self.rows, cols: self.cols, same: self.same }

@@ -1,6 +1,6 @@
 //! Ψ of some points and its adjoint: sums over terms and pairs of terms.
 
-use super::gauss_adjoint::Bars;
+use super::gauss_adjoint::{Bars, SingleBar};
 use super::pair::{Factor, Pair, Slopes};
 use super::{gauss, gauss_adjoint, moments};
 use crate::error::{Error, Result};
@@ -98,37 +98,59 @@ impl<'a> Plan<'a> {
     pub fn forward(&self, points: Range<usize>, psi1: &mut [f64], keep: bool) -> (f64, Mat, Kept) {
         let (m, from) = (self.z.rows(), points.start);
         let (singles, pairs) = (self.singles(), self.pairs());
+        let mut singles = singles.iter();
         let psi0 = points.clone().map(|n| self.psi0(n, None)).sum();
-        for single in &singles {
-            let plain = single.is_pure() && single.cols == m;
-            let mut visit = |n: usize, values: &[f64]| {
-                let row = &mut psi1[(n - from) * m..(n - from + 1) * m];
-                if plain {
-                    row.iter_mut().zip(values).for_each(|(out, v)| *out += single.scale() * v);
-                    return;
-                }
-                for (j, out) in row.iter_mut().enumerate() {
-                    let value = values[j.min(single.cols - 1)];
-                    *out += single.scale() * value * single.u.monomial(self.z.row(j), None);
-                }
-            };
-            match single.is_pure() {
-                true => gauss::each_row(single, self.q, self.z, points.clone(), &mut visit),
-                false => moments::each(single, self.q, self.z, points.clone(), &mut visit),
-            }
-        }
         let (mut psi2, mut kept) = (Mat::zeros(m, m), Kept::new());
         for pair in &pairs {
+            // A term by itself goes along with its pair with itself.
+            let single = pair.same.then(|| singles.next()).flatten();
+            let mut visit = |n: usize, values: &[f64]| {
+                let row = &mut psi1[(n - from) * m..(n - from + 1) * m];
+                if let Some(single) = single {
+                    self.add_row(single, values, row);
+                }
+            };
             let pure = pair.is_pure();
             let mut values = (keep && pure).then(|| Scratch::take(pair.shape().numbers(points.len())));
-            let sum = match pure {
-                true => gauss::sum(pair, self.q, self.z, points.clone(), values.as_deref_mut()),
-                false => moments::sum(pair, self.q, self.z, points.clone()),
+            let sum = if pure {
+                let visit: Option<&mut dyn FnMut(usize, &[f64])> =
+                    if single.is_some() { Some(&mut visit) } else { None };
+                gauss::sum(pair, self.q, self.z, points.clone(), values.as_deref_mut(), visit)
+            } else {
+                if let Some(single) = single {
+                    moments::each(single, self.q, self.z, points.clone(), &mut visit);
+                }
+                moments::sum(pair, self.q, self.z, points.clone())
             };
             self.spread(pair, &sum, &mut psi2);
             kept.push(values);
         }
         (psi0, psi2, kept)
+    }
+
+    /// Adds a term by itself, of these values at a point, to the point's row of Ψ1.
+    fn add_row(&self, single: &Pair<'_>, values: &[f64], row: &mut [f64]) {
+        if single.is_plain(row.len()) {
+            row.iter_mut().zip(values).for_each(|(out, v)| *out += single.scale() * v);
+            return;
+        }
+        for (j, out) in row.iter_mut().enumerate() {
+            let value = values[j.min(single.cols - 1)];
+            *out += single.scale() * value * single.u.monomial(self.z.row(j), None);
+        }
+    }
+
+    /// F̄ of these values, from the point's row of Ψ̄1.
+    fn weigh_row(&self, single: &Pair<'_>, bar: &[f64], out: &mut [f64]) {
+        if single.is_plain(bar.len()) {
+            out.iter_mut().zip(bar).for_each(|(out, bar)| *out = single.scale() * bar);
+            return;
+        }
+        out.fill(0.0);
+        for (j, bar) in bar.iter().enumerate() {
+            let monomial = single.u.monomial(self.z.row(j), None);
+            out[j.min(single.cols - 1)] += single.scale() * bar * monomial;
+        }
     }
 
     /// Adds a pair's C + Cᵀ (C alone where the terms are the same) to the lower triangle of Ψ2.
@@ -186,40 +208,68 @@ impl<'a> Plan<'a> {
             };
             self.psi0(n, Some(places));
         }
-        for single in &self.singles() {
-            let plain = single.is_pure() && single.cols == m;
+        let (singles, pairs) = (self.singles(), self.pairs());
+        let mut singles = singles.iter();
+        for (p, (pair, weights)) in pairs.iter().zip(weights).enumerate() {
+            let single = pair.same.then(|| singles.next()).flatten();
             let weigh = |n: usize, out: &mut [f64]| {
-                if plain {
-                    out.iter_mut().zip(bar.psi1.row(n)).for_each(|(out, bar)| *out = single.scale() * bar);
-                    return;
-                }
-                out.fill(0.0);
-                for j in 0..m {
-                    let monomial = single.u.monomial(self.z.row(j), None);
-                    out[j.min(single.cols - 1)] += single.scale() * bar.psi1[(n, j)] * monomial;
+                if let Some(single) = single {
+                    self.weigh_row(single, bar.psi1.row(n), out);
                 }
             };
-            let bars = Bars { mean: mean_bar, var: var_bar };
-            let values = self.pull(single, points.clone(), Weights::Each(&weigh), bars, &mut got);
-            // Monomials of z: values[n] against Ψ̄1.
-            for &q in &single.u.term.powers {
-                for j in 0..m {
-                    let others = single.u.monomial(self.z.row(j), Some(q)) * single.scale();
-                    let column = j.min(single.cols - 1);
-                    let weighed = |n: usize| bar.psi1[(n, j)] * values[(n - from) * single.cols + column];
-                    got.z[(j, q)] += others * points.clone().map(weighed).sum::<f64>();
+            let (mut slopes, mut own) = (Slopes::new(pair, dim), single.map(|s| (s, Slopes::new(s, dim))));
+            let mut bars = Bars { mean: mean_bar, var: var_bar };
+            if pair.is_pure() {
+                let kept = kept.and_then(|kept| kept[p].as_deref());
+                let single_bar = own.as_mut().map(|(pair, slopes)| SingleBar { pair, weigh: &weigh, slopes });
+                let points = points.clone();
+                gauss_adjoint::pull(
+                    pair,
+                    self.q,
+                    self.z,
+                    points,
+                    weights,
+                    kept,
+                    bars,
+                    &mut slopes,
+                    single_bar,
+                );
+            } else {
+                if let Some((single, slopes)) = &mut own {
+                    let values =
+                        moments::pull(single, self.q, self.z, points.clone(), &weigh, &mut bars, slopes);
+                    self.pull_row_monomials(single, &values, points.clone(), bar, &mut got.z);
                 }
-            }
-        }
-        for (p, (pair, weights)) in self.pairs().iter().zip(weights).enumerate() {
-            let kept = kept.and_then(|kept| kept[p].as_deref());
-            let bars = Bars { mean: mean_bar, var: var_bar };
-            let values = self.pull(pair, points.clone(), Weights::Same(weights, kept), bars, &mut got);
-            if !pair.is_pure() {
+                let weigh = |_: usize, out: &mut [f64]| out.copy_from_slice(weights);
+                let values =
+                    moments::pull(pair, self.q, self.z, points.clone(), &weigh, &mut bars, &mut slopes);
                 self.pull_monomials(pair, &values, bar, &mut got.z);
             }
+            if let Some((single, slopes)) = &own {
+                self.take(single, slopes, &mut got);
+            }
+            self.take(pair, &slopes, &mut got);
         }
         got
+    }
+
+    /// Gradients through the monomials of z of a term by itself, from its values at some points.
+    fn pull_row_monomials(
+        &self,
+        single: &Pair<'_>,
+        values: &[f64],
+        points: Range<usize>,
+        bar: &Psi,
+        z_bar: &mut Mat,
+    ) {
+        for &q in &single.u.term.powers {
+            for j in 0..self.z.rows() {
+                let others = single.u.monomial(self.z.row(j), Some(q)) * single.scale();
+                let column = values.iter().skip(j.min(single.cols - 1)).step_by(single.cols);
+                let weighed: f64 = points.clone().zip(column).map(|(n, v)| bar.psi1[(n, j)] * v).sum();
+                z_bar[(j, q)] += others * weighed;
+            }
+        }
     }
 
     /// Gradients through the monomials of z and z' of a pair, from its values summed over points.
@@ -244,36 +294,11 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Backward through a pair's expectation; returns its values where monomials of z need them.
-    fn pull(
-        &self,
-        pair: &Pair<'_>,
-        points: Range<usize>,
-        weights: Weights<'_>,
-        bars: Bars<'_>,
-        got: &mut Gathered,
-    ) -> Vec<f64> {
-        let (q, z, dim) = (self.q, self.z, self.q.dim());
-        let mut slopes = Slopes::new(pair, dim);
-        let mut values = Vec::new();
-        match (pair.is_pure(), weights) {
-            (true, Weights::Each(weigh)) => {
-                gauss_adjoint::pull_rows(pair, q, z, points, weigh, bars, &mut slopes);
-            }
-            (true, Weights::Same(weights, kept)) => {
-                gauss_adjoint::pull(pair, q, z, points, weights, kept, bars, &mut slopes);
-            }
-            (false, Weights::Each(weigh)) => {
-                values = moments::pull(pair, q, z, points, weigh, bars, &mut slopes);
-            }
-            (false, Weights::Same(weights, _)) => {
-                let weigh = |_: usize, out: &mut [f64]| out.copy_from_slice(weights);
-                values = moments::pull(pair, q, z, points, &weigh, bars, &mut slopes);
-            }
-        }
+    /// Takes in the gradients of a pair.
+    fn take(&self, pair: &Pair<'_>, slopes: &Slopes, got: &mut Gathered) {
         pair.t.add_theta(&self.theta, &slopes.t_precision, slopes.total, &mut got.theta);
         pair.u.add_theta(&self.theta, &slopes.u_precision, slopes.total, &mut got.theta);
-        for q in 0..dim {
+        for q in 0..self.q.dim() {
             for i in 0..pair.rows {
                 got.z[(i, q)] += slopes.t_z[q * pair.rows + i];
             }
@@ -281,7 +306,6 @@ impl<'a> Plan<'a> {
                 got.z[(j, q)] += slopes.u_z[q * pair.cols + j];
             }
         }
-        values
     }
 }
 
@@ -292,10 +316,4 @@ fn pair_bar(pair: &Pair<'_>, bar: &Psi, i: usize, j: usize) -> f64 {
         (true, Ordering::Equal) => bar.psi2[(i, j)],
         _ => bar.psi2[(i, j)] + bar.psi2[(j, i)],
     }
-}
-
-/// F̄ of a pair's values: written for each point, or the same at all of them, with the values if they were kept.
-enum Weights<'w> {
-    Each(&'w dyn Fn(usize, &mut [f64])),
-    Same(&'w [f64], Option<&'w [f64]>),
 }

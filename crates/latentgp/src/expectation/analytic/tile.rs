@@ -123,7 +123,11 @@ pub(super) struct Group<const L: usize> {
 
 /// sum + weight δ².
 #[inline(always)]
-fn add_squares<const FMA: bool, const L: usize>(sum: &mut Rows<L>, weight: &[f64; L], delta: &Rows<L>) {
+pub(super) fn add_squares<const FMA: bool, const L: usize>(
+    sum: &mut Rows<L>,
+    weight: &[f64; L],
+    delta: &Rows<L>,
+) {
     for r in 0..BLOCK {
         for l in 0..L {
             sum[r][l] = fma::<FMA>(weight[l] * delta[r][l], delta[r][l], sum[r][l]);
