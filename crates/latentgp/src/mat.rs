@@ -3,6 +3,11 @@
 use crate::error::{Error, Result};
 use std::ops::{Index, IndexMut};
 
+/// Whether none of them is NaN or infinite. All are looked at, several at a time.
+pub(crate) fn all_finite(numbers: &[f64]) -> bool {
+    numbers.iter().fold(true, |all, v| all & v.is_finite())
+}
+
 /// A dense `rows × cols` matrix of `f64`; `row(n)` is a slice.
 ///
 /// ```
@@ -219,7 +224,7 @@ impl Mat {
 
     /// Whether no entry is NaN or infinite.
     pub fn is_finite(&self) -> bool {
-        self.data.iter().all(|a| a.is_finite())
+        all_finite(&self.data)
     }
 
     /// `"rows × cols"`, for messages.

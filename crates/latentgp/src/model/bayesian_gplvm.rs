@@ -10,13 +10,15 @@
 use super::missing_inputs::gaussian_kl;
 use super::sparse_bound::{BoundGrad, SparseBound};
 use super::{Jitter, Model, Outputs};
+use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{Expectation, Gaussians};
 use crate::kernel::{self, Kernel};
-use crate::mat::Mat;
+use crate::mat::{Mat, all_finite};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::Posterior;
+use crate::scratch;
 
 /// The model: parameters, data and rules. [`Training`](super::Training) makes and fits one.
 #[derive(Clone)]
@@ -156,15 +158,22 @@ impl Model for BayesianGplvm {
         noise.fill(0.0);
         let (z_slot, rest) = rest.split_at_mut(m * q);
         let (mean_slot, var_slot) = rest.split_at_mut(n * q);
-        let mut z = Mat::zeros(m, q);
-        let (mut mean, mut var) = (Mat::zeros(n, q), Mat::zeros(n, q));
+        let (mut z, mut mean, mut var) = (Mat::zeros(m, q), scratch::zeros(n, q), scratch::zeros(n, q));
         let bars = BoundGrad { theta, noise: &mut noise[0], z: &mut z, mean: &mut mean, var: &mut var };
-        let value = self.bound().gradient(&latent, bars)?;
+        let kl = || {
+            mean_slot.fill(0.0);
+            var_slot.fill(0.0);
+            self.kl(Some((mean_slot, var_slot)))
+        };
+        let (bound, kl) =
+            blocks::beside(n.saturating_mul(m * m), || self.bound().gradient(&latent, bars), kl);
+        let value = bound? - kl;
         z_slot.copy_from_slice(z.as_slice());
-        mean_slot.copy_from_slice(mean.as_slice());
-        var_slot.copy_from_slice(var.as_slice());
-        let value = value - self.kl(Some((mean_slot, var_slot)));
-        if grad.iter().any(|g| !g.is_finite()) {
+        for (slot, from) in [(mean_slot, &mut mean), (var_slot, &mut var)] {
+            slot.iter_mut().zip(from.as_slice()).for_each(|(slot, from)| *slot += from);
+            scratch::give(from);
+        }
+        if !all_finite(grad) {
             return Err(Error::not_finite("the gradient of the evidence bound"));
         }
         Ok(value)

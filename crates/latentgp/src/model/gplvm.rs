@@ -24,7 +24,7 @@ use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation};
 use crate::kernel::{self, Kernel, Structure};
-use crate::mat::Mat;
+use crate::mat::{Mat, all_finite};
 use crate::mean::Mean;
 use crate::optim::StopReason;
 use crate::param::{self, Param, Parameterized};
@@ -150,7 +150,7 @@ impl Model for Gplvm {
             x.add_scaled(-1.0, &self.x.value);
         }
         x_slot.copy_from_slice(x.as_slice());
-        if grad.iter().any(|g| !g.is_finite()) {
+        if !all_finite(grad) {
             return Err(Error::not_finite("the gradient of the log likelihood"));
         }
         Ok(value + self.log_prior())

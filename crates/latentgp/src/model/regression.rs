@@ -15,7 +15,7 @@ use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation};
 use crate::kernel::{self, Kernel};
-use crate::mat::Mat;
+use crate::mat::{Mat, all_finite};
 use crate::mean::Mean;
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{InputMap, Posterior, Prediction};
@@ -234,7 +234,7 @@ impl Model for Regression {
             process.evidence(Some(ExactGrad { theta, noise: &mut noise[0], x: None, residuals: wanted }))?;
         residual_bar.scale(-1.0);
         self.mean.adjoint(&self.x, &residual_bar, mean);
-        if grad.iter().any(|g| !g.is_finite()) {
+        if !all_finite(grad) {
             return Err(Error::not_finite("the gradient of the log evidence"));
         }
         Ok(value)

@@ -20,7 +20,7 @@ use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation, Gaussians, Mixed};
 use crate::kernel::Kernel;
-use crate::mat::Mat;
+use crate::mat::{Mat, all_finite};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::Posterior;
 use rand::SeedableRng;
@@ -239,7 +239,7 @@ impl Model for SparseRegression {
             var_slot[c] = var[at];
         }
         let value = value - self.x.kl(Some((mean_slot, var_slot)));
-        if grad.iter().any(|g| !g.is_finite()) {
+        if !all_finite(grad) {
             return Err(Error::not_finite("the gradient of the evidence bound"));
         }
         Ok(value)

@@ -26,7 +26,7 @@ use crate::evidence::{self, Fitc, FitcBar};
 use crate::expectation::{Auto, Gaussians};
 use crate::kernel::{self, Kernel, KernelGrad};
 use crate::linalg::Cholesky;
-use crate::mat::Mat;
+use crate::mat::{Mat, all_finite};
 use crate::mean::Mean;
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{Factors, InputMap, Posterior};
@@ -186,7 +186,7 @@ impl Model for SpgpDr {
         let p_bar = self.rows_adjoint(&parts.latent, &bar, theta_bar, &mut z_bar)?;
         z_slot.copy_from_slice(z_bar.as_slice());
         p_slot.copy_from_slice(p_bar.as_slice());
-        if grad.iter().any(|g| !g.is_finite()) {
+        if !all_finite(grad) {
             return Err(Error::not_finite("the gradient of the evidence"));
         }
         Ok(value)

@@ -23,7 +23,7 @@ use crate::evidence::{Collapse, Collapsed, collapsed};
 use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad};
 use crate::kernel::{self, Kernel, KernelGrad};
 use crate::linalg::{self, Cholesky};
-use crate::mat::Mat;
+use crate::mat::{Mat, all_finite};
 use crate::mean::Mean;
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{Factors, InputMap, Posterior};
@@ -262,7 +262,7 @@ impl Model for Vdmgp {
         var_slot.copy_from_slice(blocks::mul_tn(&var_bar, &self.second_moments()).as_slice());
         let at = KlGrad { mean: mean_slot, var: var_slot, ell2: ell2_slot };
         let kl = self.prior.kl(&self.mean.value, &self.var.value, Some(at));
-        if grad.iter().any(|g| !g.is_finite()) {
+        if !all_finite(grad) {
             return Err(Error::not_finite("the gradient of the evidence bound"));
         }
         Ok(bound.value - kl)

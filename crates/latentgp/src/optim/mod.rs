@@ -26,6 +26,7 @@ pub use history::History;
 pub use lbfgs::{Lbfgs, LbfgsState};
 
 use crate::error::{Error, Result};
+use crate::mat::all_finite;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::ControlFlow;
@@ -185,10 +186,6 @@ fn evaluate(u: &[f64], gradient: &mut [f64], f: &mut Objective<'_>) -> Result<Op
         Err(Error::NotPositiveDefinite { .. } | Error::NotFinite { .. }) => Ok(None),
         Err(other) => Err(other),
     }
-}
-
-fn all_finite(a: &[f64]) -> bool {
-    a.iter().all(|x| x.is_finite())
 }
 
 fn max_abs(a: &[f64]) -> f64 {

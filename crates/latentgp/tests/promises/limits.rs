@@ -281,7 +281,7 @@ fn rows_are_projected_on_their_own_and_training_rows_come_back() {
 
 #[test]
 fn the_same_bits_on_any_number_of_threads() {
-    let y = outputs(150, 4);
+    let (y, wide) = (outputs(150, 4), outputs(1000, 70));
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
@@ -294,6 +294,11 @@ fn the_same_bits_on_any_number_of_threads() {
                 bits.push(m.log_evidence(Some(&mut grad)).unwrap().to_bits());
                 bits.extend(grad.iter().map(|g| g.to_bits()));
             }
+            // Wide and many enough for every step to go in parts.
+            let m = model(&wide, &Rbf::new(DIM), &Analytic, inputs(1000, 0.4), points(20, 0.9));
+            let mut grad = vec![0.0; param::count(&m)];
+            bits.push(m.log_evidence(Some(&mut grad)).unwrap().to_bits());
+            bits.extend(grad.iter().map(|g| g.to_bits()));
             let fit = Training { restarts: 3, ..quick() }.fit(&y, &Matern32::new(2), &go).unwrap();
             bits.extend(fit.model.mean.as_slice().iter().map(|v| v.to_bits()));
             bits

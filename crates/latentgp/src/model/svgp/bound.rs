@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::kernel::KernelGrad;
 use crate::likelihood::Observations;
 use crate::linalg::{self, Cholesky};
-use crate::mat::Mat;
+use crate::mat::{Mat, all_finite};
 use crate::param;
 use rayon::prelude::*;
 
@@ -174,7 +174,7 @@ pub(super) fn gradient(model: &Svgp, rows: Option<&[usize]>, grad: &mut [f64]) -
     let mut total = parts.next().expect("at least one row");
     parts.for_each(|part| total.add(&part));
     write(model, &shared, &mut total, grad);
-    if grad.iter().any(|g| !g.is_finite()) {
+    if !all_finite(grad) {
         return Err(Error::not_finite("the gradient of the evidence bound"));
     }
     finite(total.value - divergence(model))
