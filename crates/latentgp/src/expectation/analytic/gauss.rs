@@ -15,6 +15,9 @@ use crate::vmath::{Laned, exp_m1, fma, groups, in_lanes};
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
 
+/// Sees the values of a term at point n.
+pub(super) type Visit<'v> = dyn FnMut(usize, &[f64]) + 'v;
+
 /// Products of ψ1 below this count as 0.
 const NOTHING: f64 = 1e-290;
 
@@ -90,12 +93,7 @@ impl<'t, const L: usize> Single<'t, L> {
 
     /// Calls `visit(n, values)` for each of the points where the group is, √∏D in the values.
     #[inline(always)]
-    fn each_row<const FMA: bool>(
-        &mut self,
-        group: &Group<L>,
-        points: Range<usize>,
-        visit: &mut dyn FnMut(usize, &[f64]),
-    ) {
+    fn each_row<const FMA: bool>(&mut self, group: &Group<L>, points: Range<usize>, visit: &mut Visit<'_>) {
         let (factor, width) = (self.place(group, points.len()), self.lines.len() / L);
         for c in 0..group.right.len() {
             let mut values = self.values::<FMA>(group, c);
@@ -117,7 +115,7 @@ pub(super) fn each_row(
     q: &Gaussians,
     z: &Mat,
     points: Range<usize>,
-    visit: &mut dyn FnMut(usize, &[f64]),
+    visit: &mut Visit<'_>,
 ) {
     in_lanes(EachRow { precision, q, z, points, visit });
 }
@@ -127,7 +125,7 @@ struct EachRow<'t> {
     q: &'t Gaussians,
     z: &'t Mat,
     points: Range<usize>,
-    visit: &'t mut dyn FnMut(usize, &[f64]),
+    visit: &'t mut Visit<'t>,
 }
 
 impl Laned for EachRow<'_> {
@@ -153,7 +151,7 @@ pub(super) fn sum(
     z: &Mat,
     points: Range<usize>,
     kept: Option<&mut [f64]>,
-    visit: Option<&mut dyn FnMut(usize, &[f64])>,
+    visit: Option<&mut Visit<'_>>,
 ) -> Vec<f64> {
     in_lanes(Sum { pair, q, z, points, kept, visit })
 }
@@ -164,7 +162,7 @@ struct Sum<'t, 'v> {
     z: &'t Mat,
     points: Range<usize>,
     kept: Option<&'t mut [f64]>,
-    visit: Option<&'t mut (dyn FnMut(usize, &[f64]) + 'v)>,
+    visit: Option<&'t mut Visit<'v>>,
 }
 
 impl Laned for Sum<'_, '_> {

@@ -113,7 +113,7 @@ impl<'a> Plan<'a> {
             let pure = pair.is_pure();
             let mut values = (keep && pure).then(|| Scratch::take(pair.shape().numbers(points.len())));
             let sum = if pure {
-                let visit: Option<&mut dyn FnMut(usize, &[f64])> =
+                let visit: Option<&mut gauss::Visit<'_>> =
                     if single.is_some() { Some(&mut visit) } else { None };
                 gauss::sum(pair, self.q, self.z, points.clone(), values.as_deref_mut(), visit)
             } else {
