@@ -287,18 +287,15 @@ fn the_same_bits_on_any_number_of_threads() {
         pool.install(|| {
             let rules: [&dyn Expectation; 4] =
                 [&Analytic, &Unscented, &MonteCarlo::new(9, 2), &QuasiMonteCarlo::new(16, 2)];
-            let mut bits: Vec<u64> = Vec::new();
-            for rule in rules {
-                let m = model(&y, &Rbf::new(DIM), rule, inputs(150, 0.4), points(6, 0.9));
+            let of = |y: &Mat, rule: &dyn Expectation, m: usize| -> Vec<u64> {
+                let m = model(y, &Rbf::new(DIM), rule, inputs(y.rows(), 0.4), points(m, 0.9));
                 let mut grad = vec![0.0; param::count(&m)];
-                bits.push(m.log_evidence(Some(&mut grad)).unwrap().to_bits());
-                bits.extend(grad.iter().map(|g| g.to_bits()));
-            }
+                let value = m.log_evidence(Some(&mut grad)).unwrap();
+                std::iter::once(value).chain(grad).map(f64::to_bits).collect()
+            };
+            let mut bits: Vec<u64> = rules.into_iter().flat_map(|rule| of(&y, rule, 6)).collect();
             // Wide and many enough for every step to go in parts.
-            let m = model(&wide, &Rbf::new(DIM), &Analytic, inputs(1000, 0.4), points(20, 0.9));
-            let mut grad = vec![0.0; param::count(&m)];
-            bits.push(m.log_evidence(Some(&mut grad)).unwrap().to_bits());
-            bits.extend(grad.iter().map(|g| g.to_bits()));
+            bits.extend(of(&wide, &Analytic, 20));
             let fit = Training { restarts: 3, ..quick() }.fit(&y, &Matern32::new(2), &go).unwrap();
             bits.extend(fit.model.mean.as_slice().iter().map(|v| v.to_bits()));
             bits

@@ -35,7 +35,7 @@ pub(super) struct Plan<'a> {
     pub z: &'a Mat,
     theta: Vec<f64>,
     factors: Vec<Factor>,
-    pub unit: Factor,
+    unit: Factor,
 }
 
 impl<'a> Plan<'a> {
