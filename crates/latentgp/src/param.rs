@@ -55,9 +55,13 @@ impl Transform {
         match self {
             Transform::Identity => theta.copy_from_slice(u),
             Transform::Exp => {
-                theta.copy_from_slice(u);
-                vmath::exp_in_place(theta);
-                theta.iter_mut().for_each(|t| *t = t.clamp(f64::MIN_POSITIVE, f64::MAX));
+                // So many stay in the nearest cache.
+                const SOME: usize = 1024;
+                for (theta, u) in theta.chunks_mut(SOME).zip(u.chunks(SOME)) {
+                    theta.copy_from_slice(u);
+                    vmath::exp_in_place(theta);
+                    theta.iter_mut().for_each(|t| *t = t.clamp(f64::MIN_POSITIVE, f64::MAX));
+                }
             }
             _ => theta.iter_mut().zip(u).for_each(|(theta, u)| *theta = self.forward(*u)),
         }

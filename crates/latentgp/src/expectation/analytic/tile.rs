@@ -170,42 +170,37 @@ impl<const L: usize> Group<L> {
     /// δ at μ; with `EXPONENTS`, what rows and columns add to them too. The terms being the same, rows add what columns do.
     #[inline(always)]
     pub fn spread<const FMA: bool, const EXPONENTS: bool>(&mut self) {
-        let dim = self.dim;
-        if EXPONENTS {
-            self.left.fill([[0.0; L]; BLOCK]);
-            self.right.fill([[0.0; L]; BLOCK]);
-        }
-        for (q, (mean, exponents)) in self.mean.iter().zip(&self.exponents).enumerate() {
-            let Quadratic { left, right, link } = *exponents;
-            let z = self.z.iter().skip(q).step_by(dim);
-            let deltas = self.delta.iter_mut().skip(q).step_by(dim + 1);
-            for ((z, delta), sum) in z.zip(deltas).zip(&mut self.right) {
+        let (dim, row_blocks) = (self.dim, self.shape.row_blocks());
+        for c in 0..self.right.len() {
+            let (z, delta) =
+                (&self.z[c * dim..(c + 1) * dim], &mut self.delta[c * (dim + 1)..(c + 1) * (dim + 1)]);
+            let (mut left, mut right) = ([[0.0; L]; BLOCK], [[0.0; L]; BLOCK]);
+            for (q, (z, delta)) in z.iter().zip(delta).enumerate() {
                 let mut new = [[0.0; L]; BLOCK];
                 for r in 0..BLOCK {
                     for l in 0..L {
-                        new[r][l] = z[r] - mean[l];
+                        new[r][l] = z[r] - self.mean[q][l];
                     }
                 }
                 *delta = new;
-                if EXPONENTS {
-                    add_squares::<FMA, L>(sum, &right, &new);
+                if !EXPONENTS {
+                    continue;
+                }
+                let exponents = &self.exponents[q];
+                add_squares::<FMA, L>(&mut right, &exponents.right, &new);
+                if c < row_blocks {
+                    self.linked[c * dim + q] = new.map(|d| std::array::from_fn(|l| exponents.link[l] * d[l]));
+                    if !self.shape.same {
+                        add_squares::<FMA, L>(&mut left, &exponents.left, &new);
+                    }
                 }
             }
-            if !EXPONENTS {
-                continue;
-            }
-            let deltas = self.delta.iter().skip(q).step_by(dim + 1);
-            let linked = self.linked.iter_mut().skip(q).step_by(dim);
-            for ((delta, linked), sum) in deltas.zip(linked).zip(&mut self.left) {
-                let delta = *delta;
-                *linked = delta.map(|d| std::array::from_fn(|l| link[l] * d[l]));
-                if !self.shape.same {
-                    add_squares::<FMA, L>(sum, &left, &delta);
+            if EXPONENTS {
+                self.right[c] = right;
+                if c < row_blocks {
+                    self.left[c] = if self.shape.same { right } else { left };
                 }
             }
-        }
-        if EXPONENTS && self.shape.same {
-            self.left.copy_from_slice(&self.right);
         }
     }
 
