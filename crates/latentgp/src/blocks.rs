@@ -1,6 +1,6 @@
 //! Work over blocks of rows, on all threads, with the same digits on any number of them.
 //!
-//! The blocks follow from the shapes alone, and sums over them are taken in their order.
+//! The blocks follow from the shapes alone, and so does the order in which sums over them are taken.
 
 use crate::linalg::tall::{self, Packed};
 use crate::mat::Mat;
@@ -30,7 +30,7 @@ pub(crate) fn together<T: Send>(cost: usize, work: impl FnOnce() -> T + Send) ->
     if cost < WORTH { work() } else { rayon::scope(|_| work()) }
 }
 
-/// Both, side by side if the first has so many operations that it is worth while.
+/// Both, side by side if what they belong to has so many operations that other threads are awake.
 pub(crate) fn beside<A: Send, B: Send>(
     cost: usize,
     first: impl FnOnce() -> A + Send,
@@ -70,6 +70,39 @@ pub(crate) fn each_part<T: Send, const K: usize>(
     }
 }
 
+/// Calls `work` for every part of N rows, of which there are some, and `add`s what it returns, pair by pair and pairs of pairs.
+/// `cost` is the number of operations a row, roughly.
+pub(crate) fn sum_parts<T: Send>(
+    n: usize,
+    cost: usize,
+    work: impl Fn(Range<usize>) -> T + Sync,
+    add: impl Fn(&mut T, T) + Sync,
+) -> T {
+    debug_assert!(n > 0);
+    let parts: Vec<_> = groups(0..n, part_rows(n)).collect();
+    let alone = n.saturating_mul(cost) < WORTH || rayon::current_num_threads() == 1;
+    sum_some(&parts, alone, &work, &add)
+}
+
+fn sum_some<T: Send>(
+    parts: &[Range<usize>],
+    alone: bool,
+    work: &(impl Fn(Range<usize>) -> T + Sync),
+    add: &(impl Fn(&mut T, T) + Sync),
+) -> T {
+    if let [only] = parts {
+        return work(only.clone());
+    }
+    let (left, right) = parts.split_at(parts.len() / 2);
+    let some = |parts| sum_some(parts, alone, work, add);
+    let (mut sum, other) = match alone {
+        true => (some(left), some(right)),
+        false => rayon::join(|| some(left), || some(right)),
+    };
+    add(&mut sum, other);
+    sum
+}
+
 /// Products aᵀb go in parts of about so many columns, and the rows in the fewer parts the more those are: what the parts of
 /// rows give is to be summed, M×D numbers each.
 const PRODUCT_COLUMNS: usize = 64;
@@ -89,26 +122,28 @@ fn product_parts(n: usize, d: usize) -> Vec<(Range<usize>, Range<usize>)> {
 pub(crate) fn mul_tn(a: &Mat, b: &Mat) -> Mat {
     let (n, d) = (a.rows(), b.cols());
     let parts = product_parts(n, d);
-    let one =
-        |(rows, columns): &(Range<usize>, Range<usize>)| tall::mul_tn(a, b, rows.clone(), columns.clone());
+    let one = |(rows, columns): &(Range<usize>, Range<usize>)| {
+        let of = |mat: &Mat| rows.start * mat.cols()..rows.end * mat.cols();
+        tall::mul_tn(&a.as_slice()[of(a)], a.cols(), &b.as_slice()[of(b)], d, columns.clone())
+    };
     let cost = a.cols() * d / 4;
     let found: Vec<Mat> = match n.saturating_mul(cost) < WORTH || rayon::current_num_threads() == 1 {
         true => parts.iter().map(one).collect(),
         false => parts.par_iter().map(one).collect(),
     };
     let mut sum = Mat::zeros(a.cols(), d);
-    for ((_, columns), part) in parts.iter().zip(&found) {
+    for ((_, columns), mut part) in parts.iter().zip(found) {
         for i in 0..sum.rows() {
             sum.row_mut(i)[columns.clone()].iter_mut().zip(part.row(i)).for_each(|(sum, part)| *sum += part);
         }
+        scratch::give(&mut part);
     }
     sum
 }
 
 /// scale · a · bᵀ, where a has many rows.
 pub(crate) fn mul_nt(scale: f64, a: &Mat, b: &Mat) -> Mat {
-    let mut out = Mat::default();
-    scratch::shape(&mut out, a.rows(), b.rows());
+    let mut out = scratch::any(a.rows(), b.rows());
     if a.cols() == 0 {
         out.fill(0.0);
     } else if !out.is_empty() {
@@ -142,6 +177,25 @@ mod tests {
         let c = Mat::from_fn(4, 3, |i, j| (i + j) as f64);
         let (fast, slow) = (mul_nt(2.0, &a, &c), linalg::mul_nt(&a, &c));
         assert!(fast.as_slice().iter().zip(slow.as_slice()).all(|(x, y)| (x - 2.0 * y).abs() < 1e-13));
+    }
+
+    #[test]
+    fn sums_over_parts_are_the_same_on_any_number_of_threads() {
+        let work = |rows: Range<usize>| (rows.clone().map(|i| (i as f64).sin()).sum::<f64>(), vec![rows]);
+        let add = |sum: &mut (f64, Vec<Range<usize>>), other: (f64, Vec<Range<usize>>)| {
+            sum.0 += other.0;
+            sum.1.extend(other.1);
+        };
+        for n in [1, 64, 1000, 4321] {
+            let on = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| sum_parts(n, WORTH, work, add))
+            };
+            let (sum, parts) = on(1);
+            assert_eq!(on(3), (sum, parts.clone()));
+            assert!((sum - (0..n).map(|i| (i as f64).sin()).sum::<f64>()).abs() < 1e-12);
+            assert_eq!(parts.into_iter().flatten().collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
+        }
     }
 
     #[test]

@@ -26,6 +26,13 @@ pub(crate) fn shape(mat: &mut Mat, rows: usize, cols: usize) {
     mat.resize(rows, cols);
 }
 
+/// A matrix whose numbers are arbitrary.
+pub(crate) fn any(rows: usize, cols: usize) -> Mat {
+    let mut mat = Mat::default();
+    shape(&mut mat, rows, cols);
+    mat
+}
+
 /// A buffer that has room for so many numbers and not twice as many.
 fn take(len: usize) -> Option<Vec<f64>> {
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);

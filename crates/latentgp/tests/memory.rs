@@ -84,6 +84,13 @@ fn measure() {
                 back(&psi, PsiGrad { theta: &mut theta, z: z_bar, mean, var }).unwrap();
             });
             assert!(kept < said + MOST_KEPT, "{rule} at N = {n}, M = {m} kept {kept} bytes");
+            let y = Mat::filled(n, 3, 1.0);
+            let kept = peak(|| {
+                let [z_bar, mean, var] = &mut grads;
+                let (found, back) = rule.psi_y_and_back(kernel, &q, &z, &y).unwrap();
+                back(&found, PsiGrad { theta: &mut theta, z: z_bar, mean, var }).unwrap();
+            });
+            assert!(kept < said + MOST_KEPT, "{rule} at N = {n}, M = {m} kept {kept} bytes with outputs");
             let cube = 8.0 * (n * m * m) as f64;
             assert!(m < 64 || (forward < 0.15 * cube && backward < 0.15 * cube), "{rule}: an N×M×M array?");
         }

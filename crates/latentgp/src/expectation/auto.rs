@@ -1,7 +1,8 @@
 //! The default choice, and the rule to judge it by.
 
 use super::{
-    Analytic, Back, Cost, Expectation, GaussHermite, Gaussians, Psi, PsiGrad, QuasiMonteCarlo, Unscented,
+    Analytic, Back, BackY, Cost, Expectation, GaussHermite, Gaussians, Psi, PsiGrad, PsiY, QuasiMonteCarlo,
+    Unscented,
 };
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -40,6 +41,18 @@ impl Expectation for Auto {
         z: &'a Mat,
     ) -> Result<(Psi, Back<'a>)> {
         Auto::choice(kernel).psi_and_back(kernel, q, z)
+    }
+    fn psi_y(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, y: &Mat) -> Result<PsiY> {
+        Auto::choice(kernel).psi_y(kernel, q, z, y)
+    }
+    fn psi_y_and_back<'a>(
+        &'a self,
+        kernel: &'a dyn Kernel,
+        q: &'a Gaussians,
+        z: &'a Mat,
+        y: &'a Mat,
+    ) -> Result<(PsiY, BackY<'a>)> {
+        Auto::choice(kernel).psi_y_and_back(kernel, q, z, y)
     }
     fn psi_adjoint(
         &self,

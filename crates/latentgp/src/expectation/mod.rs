@@ -46,6 +46,7 @@ pub use quasi_monte_carlo::QuasiMonteCarlo;
 pub use rule::Rule;
 pub use unscented::{MinimalSkew, ScaledUnscented, Unscented};
 
+use crate::blocks;
 use crate::error::{Error, Result};
 use crate::kernel::{self, Kernel};
 use crate::linalg::Cholesky;
@@ -157,6 +158,47 @@ fn nothing_kept<'a, E: Expectation + ?Sized>(
     Ok((psi, Box::new(move |bar, grad| by.psi_adjoint(kernel, q, z, bar, grad))))
 }
 
+/// All of Ψ that the bound of outputs Y needs, or adjoints of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PsiY {
+    /// Ψ0.
+    pub psi0: f64,
+    /// P = Ψ1ᵀY, M×D.
+    pub p: Mat,
+    /// Ψ2.
+    pub psi2: Mat,
+}
+
+/// Adds the gradient of bar.psi0·Ψ0 + Σ bar.p ∘ P + Σ bar.psi2 ∘ Ψ2 at the place where they were computed.
+pub type BackY<'a> = Box<dyn FnOnce(&PsiY, PsiGrad<'_>) -> Result<()> + 'a>;
+
+/// Errs unless there is a row of outputs for each of the inputs.
+fn check_outputs(q: &Gaussians, y: &Mat) -> Result<()> {
+    match y.rows() == q.n() {
+        true => Ok(()),
+        false => Err(Error::shape("rows of the outputs", q.n(), y.rows())),
+    }
+}
+
+/// P = Ψ1ᵀY by way of Ψ1.
+fn project(mut psi: Psi, y: &Mat) -> PsiY {
+    let p = blocks::mul_tn(&psi.psi1, y);
+    scratch::give(&mut psi.psi1);
+    PsiY { psi0: psi.psi0, p, psi2: psi.psi2 }
+}
+
+/// The same with the way back: Ψ̄1 = Y P̄ᵀ.
+fn project_and_back<'a>((psi, back): (Psi, Back<'a>), y: &'a Mat) -> (PsiY, BackY<'a>) {
+    let back = move |bar: &PsiY, grad: PsiGrad<'_>| {
+        let psi1 = blocks::mul_nt(1.0, y, &bar.p);
+        let mut bar = Psi { psi0: bar.psi0, psi1, psi2: bar.psi2.clone() };
+        let done = back(&bar, grad);
+        scratch::give(&mut bar.psi1);
+        done
+    };
+    (project(psi, y), Box::new(back))
+}
+
 /// What an expectation will take, known before it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
@@ -207,6 +249,24 @@ pub trait Expectation: CloneExpectation + Send + Sync {
         z: &'a Mat,
     ) -> Result<(Psi, Back<'a>)> {
         nothing_kept(self, kernel, q, z)
+    }
+
+    /// Ψ0, P = Ψ1ᵀY and Ψ2 of outputs Y, N×D, where Ψ1 itself is not wanted. By way of Ψ1, unless a method knows better.
+    fn psi_y(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, y: &Mat) -> Result<PsiY> {
+        check_outputs(q, y)?;
+        Ok(project(self.psi(kernel, q, z)?, y))
+    }
+
+    /// The same bits, and the way back from them; see [`psi_and_back`](Self::psi_and_back).
+    fn psi_y_and_back<'a>(
+        &'a self,
+        kernel: &'a dyn Kernel,
+        q: &'a Gaussians,
+        z: &'a Mat,
+        y: &'a Mat,
+    ) -> Result<(PsiY, BackY<'a>)> {
+        check_outputs(q, y)?;
+        Ok(project_and_back(self.psi_and_back(kernel, q, z)?, y))
     }
 
     /// The expectation as an expression, as [`parse`] reads it.

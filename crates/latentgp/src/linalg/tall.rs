@@ -5,6 +5,7 @@
 //! meanwhile.
 
 use crate::mat::Mat;
+use crate::scratch::{self, Scratch};
 use crate::vmath::{CACHE_LINE, Laned, fma, groups, in_lanes, prefetch};
 use std::ops::Range;
 
@@ -42,13 +43,13 @@ fn panels(cols: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..cols).step_by(WIDEST * lanes).map(move |left| (left, (cols - left).div_ceil(lanes).min(WIDEST)))
 }
 
-/// aᵀb of some rows of both and some columns of b.
-pub(crate) fn mul_tn(a: &Mat, b: &Mat, rows: Range<usize>, columns: Range<usize>) -> Mat {
-    let mut out = Mat::zeros(a.cols(), columns.len());
-    if !out.is_empty() {
-        let of = |m: &Mat| rows.start * m.cols()..rows.end * m.cols();
-        let (a, numbers) = (&a.as_slice()[of(a)], &b.as_slice()[of(b)]);
-        in_lanes(Tn { a, b: numbers, stride: b.cols(), columns, out: &mut out });
+/// aᵀb of rows that follow one another, M numbers of a and `stride` of b in each, and some columns of b.
+pub(crate) fn mul_tn(a: &[f64], m: usize, b: &[f64], stride: usize, columns: Range<usize>) -> Mat {
+    debug_assert_eq!(a.len() * stride, b.len() * m);
+    let mut out = scratch::any(m, columns.len());
+    match a.is_empty() || columns.is_empty() {
+        true => out.fill(0.0),
+        false => in_lanes(Tn { a, b, stride, columns, out: &mut out }),
     }
     out
 }
@@ -62,15 +63,21 @@ struct Tn<'a> {
     out: &'a mut Mat,
 }
 
+/// The sums of a tile: some columns of a by those of a panel.
+type Sums<const L: usize> = [[[f64; L]; WIDEST]; FIVE];
+
 impl Laned for Tn<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(mut self) {
+    fn run<const FMA: bool, const L: usize>(self) {
         let (m, d) = (self.out.rows(), self.out.cols());
-        let (a, b) = (self.a.chunks(FEW * m), self.b.chunks(FEW * self.stride));
-        let mut fives = vec![[0.0; FIVE]; m.div_ceil(FIVE) * FEW];
-        let mut panel = vec![0.0; FEW * WIDEST * L];
-        for (a, b) in a.zip(b) {
+        let (tiles, count) = (m.div_ceil(FIVE), d.div_ceil(WIDEST * L));
+        let mut fives = vec![[0.0; FIVE]; tiles * FEW];
+        let mut panel = vec![[[0.0; L]; WIDEST]; FEW];
+        let mut sums = Scratch::take(tiles * count * FIVE * WIDEST * L);
+        let sums: &mut [Sums<L>] = sums.as_chunks_mut().0.as_chunks_mut().0.as_chunks_mut().0;
+        let chunks = self.a.chunks(FEW * m).zip(self.b.chunks(FEW * self.stride));
+        for (c, (a, b)) in chunks.enumerate() {
             for (k, row) in a.chunks_exact(m).enumerate() {
                 let (whole, rest) = row.as_chunks();
                 whole.iter().enumerate().for_each(|(t, own)| fives[t * FEW + k] = *own);
@@ -78,61 +85,64 @@ impl Laned for Tn<'_> {
                     fives[whole.len() * FEW + k][..rest.len()].copy_from_slice(rest);
                 }
             }
-            for (left, registers) in panels(d, L) {
-                match registers {
-                    1 => self.along::<FMA, L, 1>(&fives, b, left, &mut panel),
-                    _ => self.along::<FMA, L, WIDEST>(&fives, b, left, &mut panel),
-                }
+            for (p, sums) in sums.chunks_exact_mut(tiles).enumerate() {
+                self.along::<FMA, L>(&fives, b, p * WIDEST * L, &mut panel, sums, c == 0);
+            }
+        }
+        for (p, sums) in sums.chunks_exact(tiles).enumerate() {
+            let own = p * WIDEST * L..((p + 1) * WIDEST * L).min(d);
+            for (r, sums) in (0..m).zip(sums.as_flattened()) {
+                self.out.row_mut(r)[own.clone()].copy_from_slice(&sums.as_flattened()[..own.len()]);
             }
         }
     }
 }
 
 impl Tn<'_> {
-    /// Adds what some rows give to the columns of a panel. The first tile takes the lines from b and leaves them in the panel;
-    /// while the last of several is at work, the lines to come are fetched.
+    /// What some rows give to the columns of a panel, or, if they are not the `first` ones, add to them. While the last tile is
+    /// at work, the lines to come are fetched.
     #[inline(always)]
-    fn along<const FMA: bool, const L: usize, const V: usize>(
-        &mut self,
+    fn along<const FMA: bool, const L: usize>(
+        &self,
         fives: &[[f64; FIVE]],
         b: &[f64],
         left: usize,
-        panel: &mut [f64],
+        panel: &mut [[[f64; L]; WIDEST]],
+        sums: &mut [Sums<L>],
+        first: bool,
     ) {
-        let (m, d, stride) = (self.out.rows(), self.out.cols(), self.stride);
-        let out = left..(left + V * L).min(d);
-        let whole = out.len() == V * L;
-        let own = self.columns.start + out.start..self.columns.start + out.end;
-        let (lines, next) =
-            (b.len() / stride, if out.end < d { own.end } else { b.len() + self.columns.start });
-        if !whole {
-            // Places beyond the last column have arbitrary numbers, and their sums are left.
-            let rows = panel.chunks_exact_mut(V * L).zip(b.chunks_exact(stride));
-            rows.for_each(|(line, row)| line[..own.len()].copy_from_slice(&row[own.clone()]));
+        let (d, stride) = (self.columns.len(), self.stride);
+        let width = (d - left).min(WIDEST * L);
+        let from = self.columns.start + left;
+        let next = if left + width < d { from + width } else { b.len() + self.columns.start };
+        let panel = &mut panel[..b.len() / stride];
+        for (line, row) in panel.iter_mut().zip(b.chunks_exact(stride)) {
+            let own = &row[from..from + width];
+            match own.as_chunks().0.as_chunks().0 {
+                [whole] => *line = *whole,
+                // Places beyond the last column have arbitrary numbers, and their sums are left.
+                _ => line.as_flattened_mut()[..width].copy_from_slice(own),
+            }
         }
-        let panel: &mut [[[f64; L]; V]] = panel.as_chunks_mut().0.as_chunks_mut().0;
-        for (t, fives) in fives.chunks_exact(FEW).enumerate() {
-            let (fives, mut sums) = (&fives[..lines], [[[0.0; L]; V]; FIVE]);
-            if t == 0 && whole {
-                for ((five, line), row) in fives.iter().zip(&mut *panel).zip(b.chunks_exact(stride)) {
-                    *line = row[own.clone()].as_chunks().0.as_chunks().0[0];
-                    add_line::<FMA, L, V, FIVE>(*five, line, &mut sums);
-                }
-            } else if (t + 1) * FIVE < m {
+        let last = sums.len() - 1;
+        for (t, (fives, sums)) in fives.chunks_exact(FEW).zip(sums).enumerate() {
+            let mut new = [[[0.0; L]; WIDEST]; FIVE];
+            if t < last {
                 for (five, line) in fives.iter().zip(&*panel) {
-                    add_line::<FMA, L, V, FIVE>(*five, line, &mut sums);
+                    add_line::<FMA, L, WIDEST, FIVE>(*five, line, &mut new);
                 }
             } else {
                 for (k, (five, line)) in fives.iter().zip(&*panel).enumerate() {
-                    (0..V * L).step_by(CACHE_LINE).for_each(|more| prefetch(b, next + k * stride + more));
-                    add_line::<FMA, L, V, FIVE>(*five, line, &mut sums);
+                    let lines = (0..WIDEST * L).step_by(CACHE_LINE);
+                    lines.for_each(|more| prefetch(b, next + k * stride + more));
+                    add_line::<FMA, L, WIDEST, FIVE>(*five, line, &mut new);
                 }
             }
-            // Seen through memory, the sums of a line stay in registers: the compiler would take them apart.
-            for (r, sums) in (t * FIVE..m).zip(&std::hint::black_box(sums)) {
-                let row = self.out.row_mut(r)[out.clone()].iter_mut();
-                row.zip(sums.as_flattened()).for_each(|(out, sum)| *out += sum);
-            }
+            // Copies of fixed size stay in registers.
+            let old = if first { [[[0.0; L]; WIDEST]; FIVE] } else { *sums };
+            *sums = std::array::from_fn(|r| {
+                std::array::from_fn(|v| std::array::from_fn(|l| old[r][v][l] + new[r][v][l]))
+            });
         }
     }
 }
@@ -275,10 +285,9 @@ mod tests {
                 let near = |(x, y): (&f64, &f64)| (x - y).abs() < 1e-12 * n.max(d) as f64;
                 assert!(fast.as_slice().iter().zip(slow.as_slice()).all(near), "{n} {m} {d}");
             };
-            close(&mul_tn(&a, &b, 0..n, 0..d), &linalg::mul_tn(&a, &b));
-            for columns in [d / 3..d, d / 3..2 * d / 3] {
+            for columns in [0..d, d / 3..d, d / 3..2 * d / 3] {
                 let own = b.select_cols(&columns.clone().collect::<Vec<_>>());
-                close(&mul_tn(&a, &b, 0..n, columns), &linalg::mul_tn(&a, &own));
+                close(&mul_tn(a.as_slice(), m, b.as_slice(), d, columns), &linalg::mul_tn(&a, &own));
             }
             let mut out = Mat::filled(n, m, f64::NAN);
             Packed::new(&c).mul(2.0, b.as_slice(), out.as_mut_slice());
@@ -286,7 +295,9 @@ mod tests {
             slow.scale(2.0);
             close(&out, &slow);
         }
-        assert_eq!(mul_tn(&some(3, 0), &some(3, 2), 0..3, 0..2).shape(), Mat::zeros(0, 2).shape());
+        assert_eq!(mul_tn(&[], 0, some(3, 2).as_slice(), 2, 0..2), Mat::zeros(0, 2));
+        scratch::give(&mut Mat::filled(3, 2, f64::NAN));
+        assert_eq!(mul_tn(&[], 3, &[], 2, 0..2), Mat::zeros(3, 2));
     }
 
     #[test]
@@ -295,7 +306,7 @@ mod tests {
         let (a, b) = (some(7), some(19));
         let mut holed = b.clone();
         (0..100).for_each(|n| holed[(n, 0)] = f64::NAN);
-        let (whole, found) = (mul_tn(&a, &b, 0..100, 0..19), mul_tn(&a, &holed, 0..100, 0..19));
+        let [whole, found] = [&b, &holed].map(|b| mul_tn(a.as_slice(), 7, b.as_slice(), 19, 0..19));
         for i in 0..7 {
             assert!(found[(i, 0)].is_nan());
             assert_eq!(found.row(i)[1..], whole.row(i)[1..]);

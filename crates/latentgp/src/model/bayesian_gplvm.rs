@@ -10,7 +10,6 @@
 use super::missing_inputs::gaussian_kl;
 use super::sparse_bound::{BoundGrad, SparseBound};
 use super::{Jitter, Model, Outputs};
-use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{Expectation, Gaussians};
@@ -158,19 +157,18 @@ impl Model for BayesianGplvm {
         noise.fill(0.0);
         let (z_slot, rest) = rest.split_at_mut(m * q);
         let (mean_slot, var_slot) = rest.split_at_mut(n * q);
-        let (mut z, mut mean, mut var) = (Mat::zeros(m, q), scratch::zeros(n, q), scratch::zeros(n, q));
+        let mut z = Mat::zeros(m, q);
+        let [mut mean, mut var] = [(); 2].map(|()| scratch::any(n, q));
         let bars = BoundGrad { theta, noise: &mut noise[0], z: &mut z, mean: &mut mean, var: &mut var };
-        let kl = || {
-            mean_slot.fill(0.0);
-            var_slot.fill(0.0);
-            self.kl(Some((mean_slot, var_slot)))
-        };
-        let (bound, kl) =
-            blocks::beside(n.saturating_mul(m * m), || self.bound().gradient(&latent, bars), kl);
-        let value = bound? - kl;
+        let (bound, kl) = self.bound().gradient(&latent, bars, |mean, var| {
+            mean.fill(0.0);
+            var.fill(0.0);
+            self.kl(Some((mean.as_mut_slice(), var.as_mut_slice())))
+        })?;
+        let value = bound - kl;
         z_slot.copy_from_slice(z.as_slice());
         for (slot, from) in [(mean_slot, &mut mean), (var_slot, &mut var)] {
-            slot.iter_mut().zip(from.as_slice()).for_each(|(slot, from)| *slot += from);
+            slot.copy_from_slice(from.as_slice());
             scratch::give(from);
         }
         if !all_finite(grad) {

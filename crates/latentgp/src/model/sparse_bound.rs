@@ -13,7 +13,7 @@ use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::evidence::{Collapse, Collapsed, collapsed};
-use crate::expectation::{Back, Expectation, Gaussians, Psi, PsiGrad};
+use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, PsiY};
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
@@ -114,6 +114,19 @@ impl SparseBound<'_> {
         Ok(GroupPsi { psi1, each })
     }
 
+    /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all.
+    fn group_psi_y(&self, q: &Gaussians, kzz: &Cholesky) -> Result<(Vec<(f64, Mat)>, Mat)> {
+        let GroupPsi { mut psi1, each } = self.group_psi(q, kzz)?;
+        let p = blocks::mul_tn(&psi1, &self.outputs.filled);
+        scratch::give(&mut psi1);
+        Ok((each, p))
+    }
+
+    /// Whether there is one group, of all rows, and Ψ2 may be whitened as a whole.
+    fn is_plain(&self, kzz: &Cholesky) -> bool {
+        self.outputs.is_complete() && self.rounding(kzz) <= ROUNDING
+    }
+
     /// Errs where rounding would spoil the bound, whatever it is of.
     fn check_rounding(&self, q: &Gaussians, kzz: &Cholesky) -> Result<()> {
         if self.rounding(kzz) > LOST && !self.expectation.keeps_digits(self.kernel, q) {
@@ -131,7 +144,7 @@ impl SparseBound<'_> {
     /// The bound of every group: P of its columns, what went in, what came out.
     fn collapse<T: Send>(
         &self,
-        psi: &GroupPsi,
+        each: &[(f64, Mat)],
         p: &Mat,
         kzz: &Cholesky,
         then: impl Fn(&Collapse<'_>, Collapsed) -> T + Sync,
@@ -144,8 +157,8 @@ impl SparseBound<'_> {
                 outputs: group.columns.len(),
                 yy: group.yy,
                 p: own.as_ref().unwrap_or(p),
-                psi0: psi.each[g].0,
-                a: &psi.each[g].1,
+                psi0: each[g].0,
+                a: &each[g].1,
                 kzz,
                 beta: 1.0 / self.noise,
                 jitter: self.jitter.b,
@@ -164,86 +177,106 @@ impl SparseBound<'_> {
     pub fn value(&self, q: &Gaussians) -> Result<f64> {
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
-        let psi = self.group_psi(q, &kzz)?;
-        let p = blocks::mul_tn(&psi.psi1, &self.outputs.filled);
-        let values = self.collapse(&psi, &p, &kzz, |of, c| self.check_digits(of).map(|()| c.value))?;
+        let (each, p) = match self.is_plain(&kzz) {
+            true => {
+                let found = self.expectation.psi_y(self.kernel, q, self.z, &self.outputs.filled)?;
+                (vec![(found.psi0, kzz.whiten(&found.psi2))], found.p)
+            }
+            false => self.group_psi_y(q, &kzz)?,
+        };
+        let values = self.collapse(&each, &p, &kzz, |of, c| self.check_digits(of).map(|()| c.value))?;
         values.into_iter().sum()
     }
 
-    /// F at q(X); adds its gradients.
-    pub fn gradient(&self, q: &Gaussians, grad: BoundGrad<'_>) -> Result<f64> {
-        let m = self.z.rows();
-        blocks::together(q.n().saturating_mul(m * m), || self.gradient_here(q, grad))
+    /// F at q(X); adds its gradients. `aside` gets μ̄ and S̄ before anything is added to them, beside a step that one thread does
+    /// alone; it is not called where an earlier step errs.
+    pub fn gradient<A: Send>(
+        &self,
+        q: &Gaussians,
+        grad: BoundGrad<'_>,
+        aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
+    ) -> Result<(f64, A)> {
+        let cost = q.n().saturating_mul(self.z.rows() * self.z.rows());
+        blocks::together(cost, || self.gradient_here(q, grad, cost, aside))
     }
 
-    fn gradient_here(&self, q: &Gaussians, mut grad: BoundGrad<'_>) -> Result<f64> {
-        let m = self.z.rows();
+    fn gradient_here<A: Send>(
+        &self,
+        q: &Gaussians,
+        mut grad: BoundGrad<'_>,
+        cost: usize,
+        aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
+    ) -> Result<(f64, A)> {
+        let (m, y) = (self.z.rows(), &self.outputs.filled);
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
         let mut back = None;
-        let mut psi = if self.outputs.is_complete() && self.rounding(&kzz) <= ROUNDING {
-            let (psi, way) = self.expectation.psi_and_back(self.kernel, q, self.z)?;
+        let (mut each, p) = if self.is_plain(&kzz) {
+            let (found, way) = self.expectation.psi_y_and_back(self.kernel, q, self.z, y)?;
             back = Some(way);
-            GroupPsi { psi1: psi.psi1, each: vec![(psi.psi0, kzz.whiten(&psi.psi2))] }
+            (vec![(found.psi0, kzz.whiten(&found.psi2))], found.p)
         } else {
-            self.group_psi(q, &kzz)?
+            self.group_psi_y(q, &kzz)?
         };
-        let p = blocks::mul_tn(&psi.psi1, &self.outputs.filled);
-        scratch::give(&mut psi.psi1);
-        let bars = self.collapse(&psi, &p, &kzz, |of, c| {
-            let bar = c.bar(of);
-            self.check_digits(of).map(|()| (c.value, c.alpha, bar))
-        })?;
-        let bars = bars.into_iter().collect::<Result<Vec<_>>>()?;
+        let collapse = || {
+            self.collapse(&each, &p, &kzz, |of, c| {
+                let bar = c.bar(of);
+                self.check_digits(of).map(|()| (c.value, c.alpha, bar))
+            })
+        };
+        let (bars, aside) = blocks::beside(cost, collapse, || aside(grad.mean, grad.var));
+        let bars = bars?.into_iter().collect::<Result<Vec<_>>>()?;
         let beta = 1.0 / self.noise;
 
-        // Through P = Ψ1ᵀY: Ψ̄1 = Y P̄ᵀ, P̄ = βα.
-        let mut alpha = Mat::zeros(m, self.outputs.filled.cols());
+        // P̄ = βα.
+        let mut p_bar = p;
         let mut kzz_bar = Mat::zeros(m, m);
         let (mut value, mut beta_bar) = (0.0, 0.0);
-        for (group, (f, own, bar)) in self.outputs.groups.iter().zip(&bars) {
+        for (group, (f, alpha, bar)) in self.outputs.groups.iter().zip(&bars) {
             value += f;
             beta_bar += bar.beta;
             kzz_bar.add_scaled(1.0, &bar.kzz);
-            match self.outputs.is_complete() {
-                true => alpha.add_scaled(1.0, own),
-                false => {
-                    for (j, &column) in group.columns.iter().enumerate() {
-                        (0..m).for_each(|i| alpha[(i, column)] = own[(i, j)]);
-                    }
+            for i in 0..m {
+                let (row, own) = (p_bar.row_mut(i), alpha.row(i).iter().map(|own| beta * own));
+                match self.outputs.is_complete() {
+                    true => row.iter_mut().zip(own).for_each(|(to, own)| *to = own),
+                    false => group.columns.iter().zip(own).for_each(|(&column, own)| row[column] = own),
                 }
             }
         }
-        let psi1_bar = blocks::mul_nt(beta, &self.outputs.filled, &alpha);
-        for (each, (_, _, bar)) in psi.each.iter_mut().zip(bars) {
+        for (each, (_, _, bar)) in each.iter_mut().zip(bars) {
             *each = (bar.psi0, bar.psi2);
         }
         *grad.noise -= beta * beta * beta_bar;
         let grads = KernelGrad { theta: grad.theta, x: Some(grad.z), z: None };
         kzz::adjoint(self.kernel, self.z, self.jitter.kzz, &kzz_bar, grads);
-        self.pull_psi(q, psi, psi1_bar, back, &mut grad)?;
-        Ok(value)
+        match back {
+            Some(back) => {
+                let (psi0, psi2) = each.remove(0);
+                let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
+                let mut bar = PsiY { psi0, p: p_bar, psi2 };
+                back(&bar, to)?;
+                scratch::give(&mut bar.p);
+            }
+            None => self.pull_psi(q, each, blocks::mul_nt(1.0, y, &p_bar), &mut grad)?,
+        }
+        Ok((value, aside))
     }
 
-    /// Chains Ψ̄ back, by the way given if there is one; `bar.each` holds Ψ̄0 and Ψ̄2 of each group.
+    /// Chains Ψ̄ back; `each` holds Ψ̄0 and Ψ̄2 of each group.
     fn pull_psi(
         &self,
         q: &Gaussians,
-        bar: GroupPsi,
+        mut each: Vec<(f64, Mat)>,
         psi1_bar: Mat,
-        back: Option<Back<'_>>,
         grad: &mut BoundGrad<'_>,
     ) -> Result<()> {
         let m = self.z.rows();
-        let mut each = bar.each;
         if self.outputs.is_complete() {
             let (psi0, psi2) = each.remove(0);
             let mut bar = Psi { psi0, psi1: psi1_bar, psi2 };
             let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
-            let done = match back {
-                Some(back) => back(&bar, to),
-                None => self.expectation.psi_adjoint(self.kernel, q, self.z, &bar, to),
-            };
+            let done = self.expectation.psi_adjoint(self.kernel, q, self.z, &bar, to);
             scratch::give(&mut bar.psi1);
             return done;
         }
@@ -273,7 +306,7 @@ impl SparseBound<'_> {
         let psi = self.group_psi(q, &kzz)?;
         // Wide data are trained on a root of YYᵀ; predictions need Y itself.
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.zero_filled());
-        let parts = self.collapse(&psi, &p, &kzz, |_, c| (c.c(), c.alpha))?;
+        let parts = self.collapse(&psi.each, &p, &kzz, |_, c| (c.c(), c.alpha))?;
         let groups = self.outputs.groups.iter().zip(parts);
         let factors = groups.map(|(g, (c, alpha))| Factors::new(g.columns.clone(), alpha, c, &kzz)).collect();
         Ok(Posterior {

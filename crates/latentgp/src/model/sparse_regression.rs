@@ -232,7 +232,7 @@ impl Model for SparseRegression {
         let mut z = Mat::zeros(self.z.value.rows(), self.z.value.cols());
         let (mut mean, mut var) = (Mat::zeros(q.n(), q.dim()), Mat::zeros(q.n(), q.dim()));
         let bars = BoundGrad { theta, noise: &mut noise[0], z: &mut z, mean: &mut mean, var: &mut var };
-        let value = self.bound().gradient(&q, bars)?;
+        let (value, ()) = self.bound().gradient(&q, bars, |_, _| ())?;
         z_slot.copy_from_slice(z.as_slice());
         for (c, &at) in self.x.cells.iter().enumerate() {
             mean_slot[c] = mean[at];

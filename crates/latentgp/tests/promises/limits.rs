@@ -296,6 +296,7 @@ fn the_same_bits_on_any_number_of_threads() {
             let mut bits: Vec<u64> = rules.into_iter().flat_map(|rule| of(&y, rule, 6)).collect();
             // Wide and many enough for every step to go in parts.
             bits.extend(of(&wide, &Analytic, 20));
+            bits.extend(of(&wide, &Unscented, 20));
             let fit = Training { restarts: 3, ..quick() }.fit(&y, &Matern32::new(2), &go).unwrap();
             bits.extend(fit.model.mean.as_slice().iter().map(|v| v.to_bits()));
             bits

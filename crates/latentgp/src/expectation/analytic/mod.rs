@@ -20,15 +20,19 @@ mod pair;
 mod plan;
 mod tile;
 
-use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad};
+use super::{
+    Back, BackY, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiY, check_outputs, project, project_and_back,
+};
 use crate::blocks::{self, part_rows};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Term};
+use crate::linalg::tall::{self, Packed};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
-use crate::scratch;
+use crate::scratch::{self, Scratch};
 use pair::{Factor, Pair};
-use plan::{Kept, Plan};
+use plan::{Kept, PartBar, Plan};
+use std::ops::Range;
 
 /// Ψ-statistics in closed form: rbf, linear, constant, white, all sums of them (cross terms included) and
 /// products of them on separate columns.
@@ -50,8 +54,7 @@ fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Vec<Kept>) {
     if n == 0 || m == 0 {
         return (Psi::zeros(n, m), Vec::new());
     }
-    let mut psi = Psi { psi0: 0.0, psi1: Mat::default(), psi2: Mat::zeros(m, m) };
-    scratch::shape(&mut psi.psi1, n, m);
+    let mut psi = Psi { psi0: 0.0, psi1: scratch::any(n, m), psi2: Mat::zeros(m, m) };
     let parts = blocks::each_part(n, cost(dim, m), [&mut psi.psi1], |points, [psi1]| {
         psi1.fill(0.0);
         plan.forward(points, psi1, keep)
@@ -66,21 +69,69 @@ fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Vec<Kept>) {
     (psi, all)
 }
 
-/// Adds the gradient, from what each part kept.
-fn backward(plan: &Plan<'_>, kept: &[Kept], bar: &Psi, grad: PsiGrad<'_>) {
+/// Adds the gradient, from what each part kept. `psi1_bar` writes the rows of Ψ̄1 of some points.
+fn backward(
+    plan: &Plan<'_>,
+    kept: &[Kept],
+    (psi0, psi2): (f64, &Mat),
+    psi1_bar: impl Fn(Range<usize>, &mut [f64]) + Sync,
+    grad: PsiGrad<'_>,
+) {
     let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
     if n == 0 || m == 0 || dim == 0 {
         return;
     }
-    let (rows, weights) = (part_rows(n), plan.weights(bar));
+    let (rows, weights) = (part_rows(n), plan.weights(psi2));
     let parts = blocks::each_part(n, 3 * cost(dim, m), [grad.mean, grad.var], |points, [mean, var]| {
+        let mut psi1 = Scratch::take(points.len() * m);
+        psi1_bar(points.clone(), &mut psi1);
+        let bar = PartBar { psi0, psi1: &psi1, psi2, weights: &weights };
         let kept = kept.get(points.start / rows);
-        plan.backward(points, (bar, &weights), mean, var, kept)
+        plan.backward(points, bar, mean, var, kept)
     });
     for part in &parts {
         grad.theta.iter_mut().zip(&part.theta).for_each(|(a, b)| *a += b);
         grad.z.add_scaled(1.0, &part.z);
     }
+}
+
+/// The same, with Ψ̄1 as a whole.
+fn backward_whole(plan: &Plan<'_>, kept: &[Kept], bar: &Psi, grad: PsiGrad<'_>) {
+    let m = plan.z.rows();
+    let rows = |points: Range<usize>, out: &mut [f64]| {
+        out.copy_from_slice(&bar.psi1.as_slice()[points.start * m..points.end * m]);
+    };
+    backward(plan, kept, (bar.psi0, &bar.psi2), rows, grad);
+}
+
+/// So many numbers of P, 128 KB, stay in a cache near each core while they are summed.
+const MOST_P: usize = 1 << 14;
+
+/// Whether rows of Y meet those of Ψ1 part by part.
+fn is_narrow(q: &Gaussians, z: &Mat, y: &Mat) -> bool {
+    q.n() > 0 && (1..=MOST_P).contains(&(z.rows() * y.cols()))
+}
+
+/// Ψ0, P = Ψ1ᵀY and Ψ2 of all points, and what each part kept: rows of Y meet those of Ψ1 part by part.
+fn psi_y(plan: &Plan<'_>, y: &Mat, keep: bool) -> (PsiY, Vec<Kept>) {
+    let (n, m, dim, d) = (plan.q.n(), plan.z.rows(), plan.q.dim(), y.cols());
+    let one = |points: Range<usize>| {
+        let mut psi1 = Scratch::take(points.len() * m);
+        psi1.fill(0.0);
+        let (psi0, psi2, kept) = plan.forward(points.clone(), &mut psi1, keep);
+        let p = tall::mul_tn(&psi1, m, &y.as_slice()[points.start * d..points.end * d], d, 0..d);
+        (PsiY { psi0, p, psi2 }, vec![kept])
+    };
+    let add = |(sum, kept): &mut (PsiY, Vec<Kept>), (mut other, mut more): (PsiY, Vec<Kept>)| {
+        sum.psi0 += other.psi0;
+        sum.p.add_scaled(1.0, &other.p);
+        sum.psi2.add_scaled(1.0, &other.psi2);
+        scratch::give(&mut other.p);
+        kept.append(&mut more);
+    };
+    let (mut sum, kept) = blocks::sum_parts(n, cost(dim, m) + m * d / 4, one, add);
+    linalg::mirror_lower(&mut sum.psi2);
+    (sum, kept)
 }
 
 impl Expectation for Analytic {
@@ -97,10 +148,43 @@ impl Expectation for Analytic {
         let plan = Plan::new(kernel, q, z)?;
         let (psi, kept) = forward(&plan, plan.values(q.n()) <= MOST_KEPT);
         let back = move |bar: &Psi, grad: PsiGrad<'_>| {
-            backward(&plan, &kept, bar, grad);
+            backward_whole(&plan, &kept, bar, grad);
             Ok(())
         };
         Ok((psi, Box::new(back)))
+    }
+
+    fn psi_y(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, y: &Mat) -> Result<PsiY> {
+        check_outputs(q, y)?;
+        match is_narrow(q, z, y) {
+            true => Ok(psi_y(&Plan::new(kernel, q, z)?, y, false).0),
+            false => Ok(project(self.psi(kernel, q, z)?, y)),
+        }
+    }
+
+    fn psi_y_and_back<'a>(
+        &'a self,
+        kernel: &'a dyn Kernel,
+        q: &'a Gaussians,
+        z: &'a Mat,
+        y: &'a Mat,
+    ) -> Result<(PsiY, BackY<'a>)> {
+        check_outputs(q, y)?;
+        if !is_narrow(q, z, y) {
+            return Ok(project_and_back(self.psi_and_back(kernel, q, z)?, y));
+        }
+        let plan = Plan::new(kernel, q, z)?;
+        let (found, kept) = psi_y(&plan, y, plan.values(q.n()) <= MOST_KEPT);
+        let back = move |bar: &PsiY, grad: PsiGrad<'_>| {
+            debug_assert_eq!((bar.p.rows(), bar.p.cols()), (plan.z.rows(), y.cols()));
+            let (packed, d) = (Packed::new(&bar.p), y.cols());
+            let rows = |points: Range<usize>, out: &mut [f64]| {
+                packed.mul(1.0, &y.as_slice()[points.start * d..points.end * d], out);
+            };
+            backward(&plan, &kept, (bar.psi0, &bar.psi2), rows, grad);
+            Ok(())
+        };
+        Ok((found, Box::new(back)))
     }
 
     /// For a single Gaussian term, Ψ2 = Σ_n ψ1ψ1ᵀ + cov, with the covariance from an exp(δ) − 1 that loses
@@ -126,7 +210,7 @@ impl Expectation for Analytic {
             let mut white = Mat::from_vec(points.len(), m, psi1.to_vec()).expect("rows × m numbers");
             l.solve_rows(&mut white);
             linalg::add_ata(1.0, &white, &mut square);
-            (points.map(|n| plan.psi0(n, None)).sum::<f64>(), covariance, square)
+            (plan.psi0_of(points), covariance, square)
         });
         let mut covariance = Mat::zeros(m, m);
         for (psi0, cov, square) in &parts {
@@ -155,7 +239,7 @@ impl Expectation for Analytic {
         bar: &Psi,
         grad: PsiGrad<'_>,
     ) -> Result<()> {
-        backward(&Plan::new(kernel, q, z)?, &[], bar, grad);
+        backward_whole(&Plan::new(kernel, q, z)?, &[], bar, grad);
         Ok(())
     }
 
@@ -183,7 +267,7 @@ impl Expectation for Analytic {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient;
+    use super::super::{Unscented, gradient};
     use super::*;
     use crate::kernel::{self, Rbf};
 
@@ -212,6 +296,35 @@ mod tests {
         }
         let values = Plan::new(&Rbf::new(3), &q, &z).unwrap().values(q.n());
         assert!(0 < values && values <= MOST_KEPT, "{values}: these were not kept");
+    }
+
+    #[test]
+    fn outputs_that_meet_rows_of_psi1_part_by_part_give_what_the_whole_gives() {
+        let (q, z) = place();
+        let near = |a: &[f64], b: &[f64]| crate::check::relative_error(a, b, 1e-3) < 1e-11;
+        for (kernel, d) in
+            ["rbf", "rbf + linear", "constant", "rbf + white", "rbf(dims=[0,1]) * linear(dims=[2])"]
+                .into_iter()
+                .flat_map(|kernel| [1, 5, 40].map(|d| (kernel, d)))
+        {
+            let kernel = kernel::parse(kernel, 3).unwrap();
+            let y = Mat::from_fn(q.n(), d, |i, j| ((i + 7 * j) as f64).cos());
+            let (fast, there) = Analytic.psi_y_and_back(&*kernel, &q, &z, &y).unwrap();
+            let (slow, back) = project_and_back(Analytic.psi_and_back(&*kernel, &q, &z).unwrap(), &y);
+            assert_eq!(Analytic.psi_y(&*kernel, &q, &z, &y).unwrap(), fast);
+            assert!(near(&[fast.psi0], &[slow.psi0]));
+            assert!(near(fast.p.as_slice(), slow.p.as_slice()));
+            assert!(near(fast.psi2.as_slice(), slow.psi2.as_slice()));
+            let fast = gradient(&*kernel, &q, &z, |grad| there(&slow, grad).unwrap());
+            let slow = gradient(&*kernel, &q, &z, |grad| back(&slow, grad).unwrap());
+            assert!(near(&fast.0, &slow.0), "{:?} {:?}", fast.0, slow.0);
+            for (fast, slow) in [(fast.1, slow.1), (fast.2, slow.2), (fast.3, slow.3)] {
+                assert!(near(fast.as_slice(), slow.as_slice()));
+            }
+        }
+        let few = Mat::zeros(q.n() - 1, 2);
+        assert!(Analytic.psi_y(&Rbf::new(3), &q, &z, &few).is_err());
+        assert!(Unscented.psi_y_and_back(&Rbf::new(3), &q, &z, &few).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::gauss_adjoint::{Bars, SingleBar};
 use super::pair::{Factor, Pair, Slopes};
 use super::{gauss, gauss_adjoint, moments};
 use crate::error::{Error, Result};
-use crate::expectation::{Gaussians, Psi, check_shapes};
+use crate::expectation::{Gaussians, check_shapes};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::param;
@@ -19,6 +19,14 @@ pub(super) type Kept = Vec<Option<Scratch>>;
 pub(super) struct Gathered {
     pub theta: Vec<f64>,
     pub z: Mat,
+}
+
+/// Ψ̄ of some points: their rows of Ψ̄1, and the [`weights`](Plan::weights) that Ψ̄2 gives to pairs.
+pub(super) struct PartBar<'b> {
+    pub psi0: f64,
+    pub psi1: &'b [f64],
+    pub psi2: &'b Mat,
+    pub weights: &'b [Vec<f64>],
 }
 
 /// Ψ̄0 and where the gradient of one point's E[k(x, x)] is added.
@@ -67,6 +75,11 @@ impl<'a> Plan<'a> {
         self.correlated().map(|u| Pair::new(&self.unit, u, self.z.rows(), false)).collect()
     }
 
+    /// Whether any term has monomials.
+    fn has_powers(&self) -> bool {
+        self.factors.iter().any(|f| !f.term.powers.is_empty())
+    }
+
     /// E[k(x, x)] of point n; with `bar`, adds its gradient.
     pub fn psi0(&self, n: usize, bar: Option<Psi0Bar<'_>>) -> f64 {
         let (mean, var) = (self.q.mean.row(n), self.q.var.row(n));
@@ -88,6 +101,14 @@ impl<'a> Plan<'a> {
         self.factors.iter().map(|f| f.scale * product(f, None)).sum()
     }
 
+    /// Ψ0 of some points.
+    pub fn psi0_of(&self, points: Range<usize>) -> f64 {
+        match self.has_powers() {
+            true => points.map(|n| self.psi0(n, None)).sum(),
+            false => points.len() as f64 * self.psi0(points.start, None),
+        }
+    }
+
     /// How many numbers the values of all pairs take.
     pub fn values(&self, points: usize) -> usize {
         self.pairs().iter().filter(|p| p.is_pure()).map(|p| p.shape().numbers(points)).sum()
@@ -99,7 +120,7 @@ impl<'a> Plan<'a> {
         let (m, from) = (self.z.rows(), points.start);
         let (singles, pairs) = (self.singles(), self.pairs());
         let mut singles = singles.iter();
-        let psi0 = points.clone().map(|n| self.psi0(n, None)).sum();
+        let psi0 = self.psi0_of(points.clone());
         let (mut psi2, mut kept) = (Mat::zeros(m, m), Kept::new());
         for pair in &pairs {
             // A term by itself goes along with its pair with itself.
@@ -169,7 +190,7 @@ impl<'a> Plan<'a> {
     }
 
     /// F̄ of the values of every pair, which is the same at every point.
-    pub fn weights(&self, bar: &Psi) -> Vec<Vec<f64>> {
+    pub fn weights(&self, psi2_bar: &Mat) -> Vec<Vec<f64>> {
         let m = self.z.rows();
         let monomials =
             |f: &Factor| -> Vec<f64> { (0..m).map(|j| f.monomial(self.z.row(j), None)).collect() };
@@ -179,7 +200,7 @@ impl<'a> Plan<'a> {
             for i in 0..m {
                 for j in 0..m {
                     weights[i.min(pair.rows - 1) * pair.cols + j.min(pair.cols - 1)] +=
-                        left[i] * pair.scale() * right[j] * pair_bar(pair, bar, i, j);
+                        left[i] * pair.scale() * right[j] * pair_bar(pair, psi2_bar, i, j);
                 }
             }
             weights
@@ -187,21 +208,24 @@ impl<'a> Plan<'a> {
         self.pairs().iter().map(of).collect()
     }
 
-    /// θ̄ and Z̄ of some points, given the [`weights`](Self::weights); adds their rows of μ̄ and S̄.
+    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄.
     pub fn backward(
         &self,
         points: Range<usize>,
-        (bar, weights): (&Psi, &[Vec<f64>]),
+        bar: PartBar<'_>,
         mean_bar: &mut [f64],
         var_bar: &mut [f64],
         kept: Option<&Kept>,
     ) -> Gathered {
         let (m, dim, from) = (self.z.rows(), self.q.dim(), points.start);
         let mut got = Gathered { theta: vec![0.0; self.theta.len()], z: Mat::zeros(m, dim) };
-        for n in points.clone() {
+        // Without monomials, E[k(x, x)] is the same at all points.
+        let (alike, ones) =
+            if self.has_powers() { (1, points.clone()) } else { (points.len(), from..from + 1) };
+        for n in ones {
             let at = (n - from) * dim..(n - from + 1) * dim;
             let places = Psi0Bar {
-                bar: bar.psi0,
+                bar: alike as f64 * bar.psi0,
                 theta_bar: &mut got.theta,
                 mean_bar: &mut mean_bar[at.clone()],
                 var_bar: &mut var_bar[at],
@@ -210,11 +234,11 @@ impl<'a> Plan<'a> {
         }
         let (singles, pairs) = (self.singles(), self.pairs());
         let mut singles = singles.iter();
-        for (p, (pair, weights)) in pairs.iter().zip(weights).enumerate() {
+        for (p, (pair, weights)) in pairs.iter().zip(bar.weights).enumerate() {
             let single = pair.same.then(|| singles.next()).flatten();
             let weigh = |n: usize, out: &mut [f64]| {
                 if let Some(single) = single {
-                    self.weigh_row(single, bar.psi1.row(n), out);
+                    self.weigh_row(single, &bar.psi1[(n - from) * m..(n - from + 1) * m], out);
                 }
             };
             let (mut slopes, mut own) = (Slopes::new(pair, dim), single.map(|s| (s, Slopes::new(s, dim))));
@@ -238,12 +262,12 @@ impl<'a> Plan<'a> {
                 if let Some((single, slopes)) = &mut own {
                     let values =
                         moments::pull(single, self.q, self.z, points.clone(), &weigh, &mut bars, slopes);
-                    self.pull_row_monomials(single, &values, points.clone(), bar, &mut got.z);
+                    self.pull_row_monomials(single, &values, bar.psi1, &mut got.z);
                 }
                 let weigh = |_: usize, out: &mut [f64]| out.copy_from_slice(weights);
                 let values =
                     moments::pull(pair, self.q, self.z, points.clone(), &weigh, &mut bars, &mut slopes);
-                self.pull_monomials(pair, &values, bar, &mut got.z);
+                self.pull_monomials(pair, &values, bar.psi2, &mut got.z);
             }
             if let Some((single, slopes)) = &own {
                 self.take(single, slopes, &mut got);
@@ -254,26 +278,21 @@ impl<'a> Plan<'a> {
     }
 
     /// Gradients through the monomials of z of a term by itself, from its values at some points.
-    fn pull_row_monomials(
-        &self,
-        single: &Pair<'_>,
-        values: &[f64],
-        points: Range<usize>,
-        bar: &Psi,
-        z_bar: &mut Mat,
-    ) {
+    fn pull_row_monomials(&self, single: &Pair<'_>, values: &[f64], psi1_bar: &[f64], z_bar: &mut Mat) {
+        let m = self.z.rows();
         for &q in &single.u.term.powers {
-            for j in 0..self.z.rows() {
+            for j in 0..m {
                 let others = single.u.monomial(self.z.row(j), Some(q)) * single.scale();
                 let column = values.iter().skip(j.min(single.cols - 1)).step_by(single.cols);
-                let weighed: f64 = points.clone().zip(column).map(|(n, v)| bar.psi1[(n, j)] * v).sum();
+                let weighed: f64 =
+                    psi1_bar.iter().skip(j).step_by(m).zip(column).map(|(bar, v)| bar * v).sum();
                 z_bar[(j, q)] += others * weighed;
             }
         }
     }
 
     /// Gradients through the monomials of z and z' of a pair, from its values summed over points.
-    fn pull_monomials(&self, pair: &Pair<'_>, values: &[f64], bar: &Psi, z_bar: &mut Mat) {
+    fn pull_monomials(&self, pair: &Pair<'_>, values: &[f64], psi2_bar: &Mat, z_bar: &mut Mat) {
         let m = self.z.rows();
         let size = pair.rows * pair.cols;
         let mut sum = vec![0.0; size];
@@ -281,7 +300,7 @@ impl<'a> Plan<'a> {
         for i in 0..m {
             for j in 0..m {
                 let e = sum[i.min(pair.rows - 1) * pair.cols + j.min(pair.cols - 1)];
-                let f = pair.scale() * pair_bar(pair, bar, i, j) * e;
+                let f = pair.scale() * pair_bar(pair, psi2_bar, i, j) * e;
                 let (left, right) =
                     (pair.t.monomial(self.z.row(i), None), pair.u.monomial(self.z.row(j), None));
                 for &q in &pair.t.term.powers {
@@ -310,10 +329,10 @@ impl<'a> Plan<'a> {
 }
 
 /// F̄ of entry (i, j) of C: both places of Ψ2 that it reaches.
-fn pair_bar(pair: &Pair<'_>, bar: &Psi, i: usize, j: usize) -> f64 {
+fn pair_bar(pair: &Pair<'_>, psi2_bar: &Mat, i: usize, j: usize) -> f64 {
     match (pair.same, i.cmp(&j)) {
         (true, Ordering::Less) => 0.0,
-        (true, Ordering::Equal) => bar.psi2[(i, j)],
-        _ => bar.psi2[(i, j)] + bar.psi2[(j, i)],
+        (true, Ordering::Equal) => psi2_bar[(i, j)],
+        _ => psi2_bar[(i, j)] + psi2_bar[(j, i)],
     }
 }
