@@ -7,8 +7,8 @@ use crate::mat::Mat;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-/// Buffers that nobody has.
-static FREE: Mutex<Vec<Vec<f64>>> = Mutex::new(Vec::new());
+/// Buffers that nobody has, and the numbers in all of them.
+static FREE: Mutex<(Vec<Vec<f64>>, usize)> = Mutex::new((Vec::new(), 0));
 /// So many are kept at the most, and so many numbers in all.
 const MOST_BUFFERS: usize = 256;
 const MOST_NUMBERS: usize = 1 << 22;
@@ -35,9 +35,9 @@ pub(crate) fn any(rows: usize, cols: usize) -> Mat {
 
 /// A buffer that has room for so many numbers and not twice as many.
 fn take(len: usize) -> Option<Vec<f64>> {
-    let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (free, numbers) = &mut *FREE.lock().unwrap_or_else(PoisonError::into_inner);
     let fits = free.iter().rposition(|b| (len..=2 * len).contains(&b.capacity()));
-    fits.map(|at| free.swap_remove(at))
+    fits.map(|at| free.swap_remove(at)).inspect(|buffer| *numbers -= buffer.capacity())
 }
 
 /// A matrix of zeros, with room from here if there is any.
@@ -77,9 +77,9 @@ impl Drop for Scratch {
         if buffer.capacity() == 0 {
             return;
         }
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept: usize = free.iter().map(Vec::capacity).sum();
-        if free.len() < MOST_BUFFERS && kept + buffer.capacity() <= MOST_NUMBERS {
+        let (free, numbers) = &mut *FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.len() < MOST_BUFFERS && *numbers + buffer.capacity() <= MOST_NUMBERS {
+            *numbers += buffer.capacity();
             free.push(buffer);
         }
     }
@@ -121,7 +121,8 @@ mod tests {
         assert_eq!((mat.rows(), mat.cols()), (3, 4));
         give(&mut mat);
         assert!(mat.is_empty());
-        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(free.len() <= MOST_BUFFERS);
+        let (free, numbers) = &*FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(free.len() <= MOST_BUFFERS && *numbers <= MOST_NUMBERS);
+        assert_eq!(free.iter().map(Vec::capacity).sum::<usize>(), *numbers);
     }
 }

@@ -73,7 +73,8 @@ impl Laned for Tn<'_> {
         let (m, d) = (self.out.rows(), self.out.cols());
         let (tiles, count) = (m.div_ceil(FIVE), d.div_ceil(WIDEST * L));
         let mut fives = vec![[0.0; FIVE]; tiles * FEW];
-        let mut panel = vec![[[0.0; L]; WIDEST]; FEW];
+        let mut panel = Scratch::take(FEW * WIDEST * L);
+        let panel = panel.as_chunks_mut().0.as_chunks_mut().0;
         let mut sums = Scratch::take(tiles * count * FIVE * WIDEST * L);
         let sums: &mut [Sums<L>] = sums.as_chunks_mut().0.as_chunks_mut().0.as_chunks_mut().0;
         let chunks = self.a.chunks(FEW * m).zip(self.b.chunks(FEW * self.stride));
@@ -86,13 +87,17 @@ impl Laned for Tn<'_> {
                 }
             }
             for (p, sums) in sums.chunks_exact_mut(tiles).enumerate() {
-                self.along::<FMA, L>(&fives, b, p * WIDEST * L, &mut panel, sums, c == 0);
+                self.along::<FMA, L>(&fives, b, p * WIDEST * L, panel, sums, c == 0);
             }
         }
         for (p, sums) in sums.chunks_exact(tiles).enumerate() {
             let own = p * WIDEST * L..((p + 1) * WIDEST * L).min(d);
             for (r, sums) in (0..m).zip(sums.as_flattened()) {
-                self.out.row_mut(r)[own.clone()].copy_from_slice(&sums.as_flattened()[..own.len()]);
+                let to = &mut self.out.row_mut(r)[own.clone()];
+                match to.as_chunks_mut().0.as_chunks_mut().0 {
+                    [whole] => *whole = *sums,
+                    _ => to.copy_from_slice(&sums.as_flattened()[..own.len()]),
+                }
             }
         }
     }
