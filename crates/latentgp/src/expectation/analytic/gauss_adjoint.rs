@@ -77,6 +77,31 @@ fn gather<const FMA: bool, const LINKED: bool, const L: usize>(
     all
 }
 
+/// μ̄ and S̄ of the points where a group is, of each dimension.
+struct LaneBars<const L: usize> {
+    mean: Vec<[f64; L]>,
+    var: Vec<[f64; L]>,
+}
+
+impl<const L: usize> LaneBars<L> {
+    fn new(dim: usize) -> Self {
+        LaneBars { mean: vec![[0.0; L]; dim], var: vec![[0.0; L]; dim] }
+    }
+
+    /// Adds them to the rows of so many points, and forgets them.
+    #[inline(always)]
+    fn hand_out(&mut self, from: usize, count: usize, bars: &mut Bars<'_>) {
+        let dim = self.mean.len();
+        for (lanes, to) in [(&mut self.mean, &mut bars.mean), (&mut self.var, &mut bars.var)] {
+            for l in 0..count {
+                let row = &mut to[(from + l) * dim..(from + l + 1) * dim];
+                row.iter_mut().zip(&*lanes).for_each(|(to, lanes)| *to += lanes[l]);
+            }
+            lanes.fill([0.0; L]);
+        }
+    }
+}
+
 /// Gradients over all points so far, lane by lane.
 struct LaneSlopes<const L: usize> {
     total: [f64; L],
@@ -89,20 +114,18 @@ impl<const L: usize> LaneSlopes<L> {
         LaneSlopes { total: [0.0; L], t_precision: vec![[0.0; L]; dim], u_precision: vec![[0.0; L]; dim] }
     }
 
-    /// Takes in one dimension of some points: a, b, Σ T with √∏D, and what both sides gathered, √∏D not in it yet.
+    /// Takes in dimension k of some points: S and D, √∏D and Σ T with it, and what both sides gathered, √∏D not in it yet.
     #[inline(always)]
     fn take(
         &mut self,
-        (k, from, dim): (usize, usize, usize),
+        k: usize,
         pair: &Pair<'_>,
-        var: &[f64; L],
+        (var, d): (&[f64; L], &[f64; L]),
         (factor, total): (&[f64; L], &[f64; L]),
         (left, right): (Gathered<L>, Gathered<L>),
-        count: usize,
-        bars: &mut Bars<'_>,
+        bars: &mut LaneBars<L>,
     ) {
         let (a, b) = (pair.t.precision[k], pair.u.precision[k]);
-        let d: [f64; L] = std::array::from_fn(|l| 1.0 / (1.0 + (a + b) * var[l]));
         let [aa, cc, first] = left;
         let [bb, _, second] = right;
         let apart: [f64; L] = std::array::from_fn(|l| factor[l] * (aa[l] + bb[l] - 2.0 * cc[l]));
@@ -120,9 +143,11 @@ impl<const L: usize> LaneSlopes<L> {
             self.u_precision[k][l] +=
                 var[l] * shared[l] - 0.5 * d[l] * (factor[l] * bb[l] + var[l] * a * apart[l]);
         }
-        for l in 0..count {
-            bars.mean[(from + l) * dim + k] += mean_bar[l];
-            bars.var[(from + l) * dim + k] += var_bar[l];
+        for l in 0..L {
+            bars.mean[k][l] += mean_bar[l];
+        }
+        for l in 0..L {
+            bars.var[k][l] += var_bar[l];
         }
     }
 
@@ -230,7 +255,7 @@ impl Laned for Pull<'_> {
         room.as_flattened_mut().iter_mut().for_each(|room| room.fill(0.0));
         let [[left, right], [left_z, right_z]] =
             room.each_mut().map(|pair| pair.each_mut().map(|room| as_rows_mut::<L>(room)));
-        let mut lanes = LaneSlopes::<L>::new(dim);
+        let (mut lanes, mut lane_bars) = (LaneSlopes::<L>::new(dim), LaneBars::<L>::new(dim));
         let mut back = single.as_ref().map(|bar| SingleBack::<L>::new(bar.pair, &group));
         let start = points.start;
         for points in groups(points, L) {
@@ -284,7 +309,8 @@ impl Laned for Pull<'_> {
                 if a == 0.0 && b == 0.0 {
                     continue;
                 }
-                let scale: [f64; L] = std::array::from_fn(|l| factor[l] / (1.0 + (a + b) * var[l]));
+                let d: [f64; L] = std::array::from_fn(|l| 1.0 / (1.0 + (a + b) * var[l]));
+                let scale: [f64; L] = std::array::from_fn(|l| factor[l] * d[l]);
                 let cross: [f64; L] = std::array::from_fn(|l| scale[l] * var[l] * a * b);
                 let weigh = |p: f64| (std::array::from_fn(|l| scale[l] * p + cross[l]), cross);
                 let mut sides =
@@ -295,12 +321,12 @@ impl Laned for Pull<'_> {
                 } else {
                     sides.0 = gather::<FMA, true, L>((k, dim), left, &group.delta, left_z, weigh(a));
                 }
-                let place = (k, points.start - start, dim);
-                lanes.take(place, pair, &var, (&factor, &total), sides, points.len(), &mut bars);
+                lanes.take(k, pair, (&var, &d), (&factor, &total), sides, &mut lane_bars);
             }
             if let (Some(bar), Some(back)) = (&single, &mut back) {
-                back.pull::<FMA>(bar, &group, points, start, right_z, &mut bars);
+                back.pull::<FMA>(bar, &group, points.clone(), right_z, &mut lane_bars);
             }
+            lane_bars.hand_out(points.start - start, points.len(), &mut bars);
         }
         lanes.add_to(slopes);
         if let (Some(bar), Some(back)) = (single, back) {
@@ -335,14 +361,13 @@ impl<'t, const L: usize> SingleBack<'t, L> {
         bar: &SingleBar<'_>,
         group: &Group<L>,
         points: Range<usize>,
-        start: usize,
         z_bar: &mut [Rows<L>],
-        bars: &mut Bars<'_>,
+        bars: &mut LaneBars<L>,
     ) {
         let (pair, dim, width) = (bar.pair, group.dim, self.single.lines.len() / L);
         let factor = self.single.place(group, points.len());
         // Places beyond the last column, and lanes beyond the last point, count nothing.
-        for (line, n) in self.single.lines.chunks_exact_mut(width).zip(points.clone()) {
+        for (line, n) in self.single.lines.chunks_exact_mut(width).zip(points) {
             (bar.weigh)(n, &mut line[..pair.cols]);
         }
         let mut total = [0.0; L];
@@ -363,11 +388,10 @@ impl<'t, const L: usize> SingleBack<'t, L> {
             if b == 0.0 {
                 continue;
             }
-            let weight = std::array::from_fn(|l| factor[l] * b / (1.0 + b * var[l]));
-            let weights = (weight, [0.0; L]);
+            let d: [f64; L] = std::array::from_fn(|l| 1.0 / (1.0 + b * var[l]));
+            let weights = (std::array::from_fn(|l| factor[l] * b * d[l]), [0.0; L]);
             let right = gather::<FMA, false, L>((k, dim), &self.sums, &group.delta, z_bar, weights);
-            let (place, sides) = ((k, points.start - start, dim), ([[0.0; L]; 3], right));
-            self.lanes.take(place, pair, &var, (&factor, &total), sides, points.len(), bars);
+            self.lanes.take(k, pair, (&var, &d), (&factor, &total), ([[0.0; L]; 3], right), bars);
         }
     }
 }
