@@ -7,17 +7,23 @@
 (150, 2)
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from . import kernels
-from ._base import Progress
-from ._classification import GPClassifier
-from ._counts import GPCountRegressor
-from ._latent import GPLVM, PPCA, BayesianGPLVM
-from ._load import load
-from ._narx import Forecast, GPNarx
 from ._native import __version__
-from ._projected import SPGPDRRegressor, VDMGPRegressor
-from ._psi import PsiStatistics, psi_statistics
-from ._regression import GPRegressor, SparseGPRegressor
+
+if TYPE_CHECKING:
+    from . import datasets, plot
+    from ._base import Progress
+    from ._classification import GPClassifier
+    from ._counts import GPCountRegressor
+    from ._latent import GPLVM, PPCA, BayesianGPLVM
+    from ._load import load
+    from ._narx import Forecast, GPNarx
+    from ._projected import SPGPDRRegressor, VDMGPRegressor
+    from ._psi import PsiStatistics, psi_statistics
+    from ._regression import GPRegressor, SparseGPRegressor
 
 __all__ = [
     "BayesianGPLVM",
@@ -42,10 +48,35 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    # Pictures and data are imported when they are asked for: most programs need neither.
-    if name in ("plot", "datasets"):
-        from importlib import import_module
+# Where each name lives, which is imported when it is asked for: scikit-learn takes many times as long as all the rest.
+_HOMES = {
+    "BayesianGPLVM": "_latent",
+    "Forecast": "_narx",
+    "GPClassifier": "_classification",
+    "GPCountRegressor": "_counts",
+    "GPLVM": "_latent",
+    "GPNarx": "_narx",
+    "GPRegressor": "_regression",
+    "PPCA": "_latent",
+    "Progress": "_base",
+    "PsiStatistics": "_psi",
+    "SPGPDRRegressor": "_projected",
+    "SparseGPRegressor": "_regression",
+    "VDMGPRegressor": "_projected",
+    "load": "_load",
+    "psi_statistics": "_psi",
+}
 
+
+def __getattr__(name):
+    if name in ("plot", "datasets"):
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

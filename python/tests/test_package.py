@@ -36,11 +36,17 @@ def test_names_are_those_promised():
 
 
 def test_an_import_takes_nothing_heavy_along():
-    # scikit-learn itself may import pandas where it is there.
-    program = "import sklearn.base, sys; before = set(sys.modules); import latentgp; print(*set(sys.modules) - before)"
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    heavy = {"pandas", "polars", "matplotlib", "jax", "scipy", "joblib", "difflib", "latentgp.plot", "latentgp.datasets"}
-    assert "latentgp" in said and not [name for name in said if name in heavy or name.startswith("scipy.")]
+    program = "import sys, numpy; before = set(sys.modules); import latentgp; print(*set(sys.modules) - before)"
+    new = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    heavy = {"sklearn", "scipy", "matplotlib", "pandas", "polars", "dask", "jax", "joblib", "difflib"}
+    assert "latentgp._native" in new and not heavy & {name.split(".")[0] for name in new}
+    assert not {"latentgp.plot", "latentgp.datasets"} & set(new)
+
+
+def test_all_names_are_there_before_they_are_used():
+    program = "import latentgp; print(*dir(latentgp)); from latentgp import *; print(*sorted(globals()))"
+    lines = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert all(set(lg.__all__) <= set(line.split()) for line in lines.splitlines())
 
 
 def test_every_public_thing_says_what_it_is():
