@@ -2,10 +2,7 @@
 //!
 //! At S = 0 the Ψ-statistics are Ψ0 = Σ_n k(x_n, x_n), Ψ1 = Kxz and Ψ2 = KzxKxz: one node at the mean.
 
-use super::{
-    Back, BackY, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiY, Rule, check_outputs, nothing_kept,
-    project, project_and_back,
-};
+use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, Rule, nothing_kept};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
@@ -96,28 +93,6 @@ impl Expectation for Mixed {
         match self.whole(q, &split(q)) {
             Some(whole) => whole.psi_and_back(kernel, q, z),
             None => nothing_kept(self, kernel, q, z),
-        }
-    }
-
-    fn psi_y(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, y: &Mat) -> Result<PsiY> {
-        check_outputs(q, y)?;
-        match self.whole(q, &split(q)) {
-            Some(whole) => whole.psi_y(kernel, q, z, y),
-            None => Ok(project(self.psi(kernel, q, z)?, y)),
-        }
-    }
-
-    fn psi_y_and_back<'a>(
-        &'a self,
-        kernel: &'a dyn Kernel,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        y: &'a Mat,
-    ) -> Result<(PsiY, BackY<'a>)> {
-        check_outputs(q, y)?;
-        match self.whole(q, &split(q)) {
-            Some(whole) => whole.psi_y_and_back(kernel, q, z, y),
-            None => Ok(project_and_back(nothing_kept(self, kernel, q, z)?, y)),
         }
     }
 

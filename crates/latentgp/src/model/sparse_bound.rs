@@ -69,6 +69,11 @@ struct GroupPsi {
     each: Vec<(f64, Mat)>,
 }
 
+/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of the only group, and P.
+fn one_group(found: PsiY, kzz: &Cholesky) -> (Vec<(f64, Mat)>, Mat) {
+    (vec![(found.psi0, kzz.whiten(&found.psi2))], found.p)
+}
+
 impl SparseBound<'_> {
     /// The factor of Kzz, jitter included.
     pub fn kzz(&self) -> Result<Cholesky> {
@@ -178,10 +183,7 @@ impl SparseBound<'_> {
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
         let (each, p) = match self.is_plain(&kzz) {
-            true => {
-                let found = self.expectation.psi_y(self.kernel, q, self.z, &self.outputs.filled)?;
-                (vec![(found.psi0, kzz.whiten(&found.psi2))], found.p)
-            }
+            true => one_group(self.expectation.psi_y(self.kernel, q, self.z, &self.outputs.filled)?, &kzz),
             false => self.group_psi_y(q, &kzz)?,
         };
         let values = self.collapse(&each, &p, &kzz, |of, c| self.check_digits(of).map(|()| c.value))?;
@@ -214,7 +216,7 @@ impl SparseBound<'_> {
         let (mut each, p) = if self.is_plain(&kzz) {
             let (found, way) = self.expectation.psi_y_and_back(self.kernel, q, self.z, y)?;
             back = Some(way);
-            (vec![(found.psi0, kzz.whiten(&found.psi2))], found.p)
+            one_group(found, &kzz)
         } else {
             self.group_psi_y(q, &kzz)?
         };
