@@ -1,0 +1,115 @@
+//! Sums over all points, part by part on all threads.
+
+use super::plan::{Kept, PartBar, Plan};
+use crate::blocks::{self, part_rows};
+use crate::expectation::{Gaussians, Psi, PsiGrad, PsiY};
+use crate::linalg;
+use crate::linalg::tall::{self, Packed};
+use crate::mat::Mat;
+use crate::scratch::{self, Scratch};
+use std::ops::Range;
+
+/// Operations a point, roughly: a pair's exponential and the product before it.
+pub(super) fn cost(dim: usize, m: usize) -> usize {
+    m * (m + 1) / 2 * (8 + dim)
+}
+
+/// So many exponentials, 16 MB, are kept for the way back: what fits the last cache is sooner read than computed again, and
+/// memory stays O(NM + M²) where there are more.
+pub(super) const MOST_KEPT: usize = 1 << 21;
+
+/// Ψ of all points, and what each part kept.
+pub(super) fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Vec<Kept>) {
+    let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
+    if n == 0 || m == 0 {
+        return (Psi::zeros(n, m), Vec::new());
+    }
+    let mut psi = Psi { psi0: 0.0, psi1: scratch::any(n, m), psi2: Mat::zeros(m, m) };
+    let parts = blocks::each_part(n, cost(dim, m), [&mut psi.psi1], |points, [psi1]| {
+        psi1.fill(0.0);
+        plan.forward(points, psi1, keep)
+    });
+    let mut all = Vec::with_capacity(parts.len());
+    for (psi0, psi2, kept) in parts {
+        psi.psi0 += psi0;
+        psi.psi2.add_scaled(1.0, &psi2);
+        all.push(kept);
+    }
+    linalg::mirror_lower(&mut psi.psi2);
+    (psi, all)
+}
+
+/// Adds the gradient, from what each part kept. `psi1_bar` writes the rows of Ψ̄1 of some points.
+fn backward(
+    plan: &Plan<'_>,
+    kept: &[Kept],
+    (psi0, psi2): (f64, &Mat),
+    psi1_bar: impl Fn(Range<usize>, &mut [f64]) + Sync,
+    grad: PsiGrad<'_>,
+) {
+    let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
+    if n == 0 || m == 0 || dim == 0 {
+        return;
+    }
+    let (rows, weights) = (part_rows(n), plan.weights(psi2));
+    let parts = blocks::each_part(n, 3 * cost(dim, m), [grad.mean, grad.var], |points, [mean, var]| {
+        let mut psi1 = Scratch::take(points.len() * m);
+        psi1_bar(points.clone(), &mut psi1);
+        let bar = PartBar { psi0, psi1: &psi1, psi2, weights: &weights };
+        let kept = kept.get(points.start / rows);
+        plan.backward(points, bar, mean, var, kept)
+    });
+    for part in &parts {
+        grad.theta.iter_mut().zip(&part.theta).for_each(|(a, b)| *a += b);
+        grad.z.add_scaled(1.0, &part.z);
+    }
+}
+
+/// The same, with Ψ̄1 as a whole.
+pub(super) fn backward_whole(plan: &Plan<'_>, kept: &[Kept], bar: &Psi, grad: PsiGrad<'_>) {
+    let m = plan.z.rows();
+    let rows = |points: Range<usize>, out: &mut [f64]| {
+        out.copy_from_slice(&bar.psi1.as_slice()[points.start * m..points.end * m]);
+    };
+    backward(plan, kept, (bar.psi0, &bar.psi2), rows, grad);
+}
+
+/// So many numbers of P, 128 KB, stay in a cache near each core while they are summed.
+const MOST_P: usize = 1 << 14;
+
+/// Whether rows of Y meet those of Ψ1 part by part.
+pub(super) fn is_narrow(q: &Gaussians, z: &Mat, y: &Mat) -> bool {
+    q.n() > 0 && (1..=MOST_P).contains(&(z.rows() * y.cols()))
+}
+
+/// Ψ0, P = Ψ1ᵀY and Ψ2 of all points, and what each part kept: rows of Y meet those of Ψ1 part by part.
+pub(super) fn psi_y(plan: &Plan<'_>, y: &Mat, keep: bool) -> (PsiY, Vec<Kept>) {
+    let (n, m, dim, d) = (plan.q.n(), plan.z.rows(), plan.q.dim(), y.cols());
+    let one = |points: Range<usize>| {
+        let mut psi1 = Scratch::take(points.len() * m);
+        psi1.fill(0.0);
+        let (psi0, psi2, kept) = plan.forward(points.clone(), &mut psi1, keep);
+        let p = tall::mul_tn(&psi1, m, &y.as_slice()[points.start * d..points.end * d], d, 0..d);
+        (PsiY { psi0, p, psi2 }, vec![kept])
+    };
+    let add = |(sum, kept): &mut (PsiY, Vec<Kept>), (mut other, mut more): (PsiY, Vec<Kept>)| {
+        sum.psi0 += other.psi0;
+        sum.p.add_scaled(1.0, &other.p);
+        sum.psi2.add_scaled(1.0, &other.psi2);
+        scratch::give(&mut other.p);
+        kept.append(&mut more);
+    };
+    let (mut sum, kept) = blocks::sum_parts(n, cost(dim, m) + m * d / 4, one, add);
+    linalg::mirror_lower(&mut sum.psi2);
+    (sum, kept)
+}
+
+/// Adds the gradient, with rows of Ψ̄1 = Y P̄ᵀ.
+pub(super) fn backward_y(plan: &Plan<'_>, kept: &[Kept], y: &Mat, bar: &PsiY, grad: PsiGrad<'_>) {
+    debug_assert_eq!((bar.p.rows(), bar.p.cols()), (plan.z.rows(), y.cols()));
+    let (packed, d) = (Packed::new(&bar.p), y.cols());
+    let rows = |points: Range<usize>, out: &mut [f64]| {
+        packed.mul(1.0, &y.as_slice()[points.start * d..points.end * d], out);
+    };
+    backward(plan, kept, (bar.psi0, &bar.psi2), rows, grad);
+}
