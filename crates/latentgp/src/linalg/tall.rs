@@ -38,6 +38,35 @@ fn add_line<const FMA: bool, const L: usize, const V: usize, const R: usize>(
     }
 }
 
+/// What some lines of a panel give to a tile.
+#[inline(always)]
+fn add_lines<const FMA: bool, const L: usize>(
+    fives: &[[f64; FIVE]],
+    lines: impl Iterator<Item = [[f64; L]; WIDEST]>,
+) -> Sums<L> {
+    let mut sums = [[[0.0; L]; WIDEST]; FIVE];
+    fives
+        .iter()
+        .zip(lines)
+        .for_each(|(five, line)| add_line::<FMA, L, WIDEST, FIVE>(*five, &line, &mut sums));
+    sums
+}
+
+/// The lines of a panel; with each, numbers of b from `from` on, `step` apart, are fetched.
+#[inline(always)]
+fn fetching<const L: usize>(
+    panel: &[[[f64; L]; WIDEST]],
+    b: &[f64],
+    from: usize,
+    step: usize,
+) -> impl Iterator<Item = [[f64; L]; WIDEST]> {
+    panel.iter().enumerate().map(move |(k, line)| {
+        let numbers = (0..WIDEST * L).step_by(CACHE_LINE);
+        numbers.for_each(|more| prefetch(b, from + k * step + more));
+        *line
+    })
+}
+
 /// Where each panel of `cols` columns begins, and its registers.
 fn panels(cols: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..cols).step_by(WIDEST * lanes).map(move |left| (left, (cols - left).div_ceil(lanes).min(WIDEST)))
@@ -104,8 +133,9 @@ impl Laned for Tn<'_> {
 }
 
 impl Tn<'_> {
-    /// What some rows give to the columns of a panel, or, if they are not the `first` ones, add to them. While the last tile is
-    /// at work, the lines to come are fetched.
+    /// What some rows give to the columns of a panel, or, if they are not the `first` ones, add to them. The first tile copies
+    /// lines as it meets them. During the second those of the next panel are fetched, and during the third part of the
+    /// rows that follow, which take longer to come.
     #[inline(always)]
     fn along<const FMA: bool, const L: usize>(
         &self,
@@ -121,28 +151,29 @@ impl Tn<'_> {
         let from = self.columns.start + left;
         let next = if left + width < d { from + width } else { b.len() + self.columns.start };
         let panel = &mut panel[..b.len() / stride];
-        for (line, row) in panel.iter_mut().zip(b.chunks_exact(stride)) {
-            let own = &row[from..from + width];
-            match own.as_chunks().0.as_chunks().0 {
-                [whole] => *line = *whole,
-                // Places beyond the last column have arbitrary numbers, and their sums are left.
-                _ => line.as_flattened_mut()[..width].copy_from_slice(own),
-            }
+        let whole = width == WIDEST * L;
+        if !whole {
+            let rows = panel.iter_mut().zip(b.chunks_exact(stride));
+            // Places beyond the last column have arbitrary numbers, and their sums are left.
+            rows.for_each(|(line, row)| {
+                line.as_flattened_mut()[..width].copy_from_slice(&row[from..from + width])
+            });
         }
-        let last = sums.len() - 1;
         for (t, (fives, sums)) in fives.chunks_exact(FEW).zip(sums).enumerate() {
-            let mut new = [[[0.0; L]; WIDEST]; FIVE];
-            if t < last {
-                for (five, line) in fives.iter().zip(&*panel) {
-                    add_line::<FMA, L, WIDEST, FIVE>(*five, line, &mut new);
-                }
+            let new = if t == 0 && whole {
+                let rows = panel.iter_mut().zip(b.chunks_exact(stride));
+                let copied = rows.map(|(line, row)| {
+                    *line = row[from..from + WIDEST * L].as_chunks().0.as_chunks().0[0];
+                    *line
+                });
+                add_lines::<FMA, L>(fives, copied)
+            } else if t == 1 {
+                add_lines::<FMA, L>(fives, fetching::<L>(panel, b, next, stride))
+            } else if t == 2 {
+                add_lines::<FMA, L>(fives, fetching::<L>(panel, b, b.len() + left * FEW, WIDEST * L))
             } else {
-                for (k, (five, line)) in fives.iter().zip(&*panel).enumerate() {
-                    let lines = (0..WIDEST * L).step_by(CACHE_LINE);
-                    lines.for_each(|more| prefetch(b, next + k * stride + more));
-                    add_line::<FMA, L, WIDEST, FIVE>(*five, line, &mut new);
-                }
-            }
+                add_lines::<FMA, L>(fives, panel.iter().copied())
+            };
             // Copies of fixed size stay in registers.
             let old = if first { [[[0.0; L]; WIDEST]; FIVE] } else { *sums };
             *sums = std::array::from_fn(|r| {
