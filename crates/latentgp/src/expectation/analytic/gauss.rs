@@ -91,12 +91,22 @@ impl<'t, const L: usize> Single<'t, L> {
         exp2_rows::<FMA, L>(&exponents)
     }
 
-    /// Calls `visit(n, values)` for each of the points where the group is, √∏D in the values.
+    /// Calls `visit(n, values)` for each of the points where the group is, √∏D in the values; without it, they go to `kept`,
+    /// block by block, if it has room.
     #[inline(always)]
-    fn each_row<const FMA: bool>(&mut self, group: &Group<L>, points: Range<usize>, visit: &mut Visit<'_>) {
+    fn each_row<const FMA: bool>(
+        &mut self,
+        group: &Group<L>,
+        points: Range<usize>,
+        kept: &mut [Rows<L>],
+        visit: &mut Visit<'_>,
+    ) {
         let (factor, width) = (self.place(group, points.len()), self.lines.len() / L);
         for c in 0..group.right.len() {
             let mut values = self.values::<FMA>(group, c);
+            if let Some(kept) = kept.get_mut(c) {
+                *kept = values;
+            }
             for r in 0..BLOCK {
                 (0..L).for_each(|l| values[r][l] *= factor[l]);
             }
@@ -137,14 +147,14 @@ impl Laned for EachRow<'_> {
         for points in groups(self.points, L) {
             group.place(self.q, points.clone());
             group.spread::<FMA, false>();
-            single.each_row::<FMA>(&group, points, self.visit);
+            single.each_row::<FMA>(&group, points, &mut [], self.visit);
         }
     }
 }
 
 /// The values of a pair, summed over points: rows × cols, the upper triangle unset where the terms are the same. The
 /// values themselves, √∏D not in them, go to `kept`, if it is there, with room for them; those of the second term by itself
-/// are shown to `visit(n, values)`, if it is there.
+/// are shown to `visit(n, values)`, if it is there, and go there too.
 pub(super) fn sum(
     pair: &Pair<'_>,
     q: &Gaussians,
@@ -175,13 +185,15 @@ impl Laned for Sum<'_, '_> {
         let mut sums = Scratch::take(shape.tiles() * BLOCK * HALF * L);
         sums.fill(0.0);
         let sums = as_tiles_mut::<L>(&mut sums);
-        let mut kept = self.kept.map(|kept| as_tiles_mut::<L>(kept).iter_mut());
+        let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         for points in groups(self.points, L) {
             let factor = place::<FMA, true, L>(&mut group, self.pair, self.q, points.clone());
+            let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
+            let (blocks, tiles) = shape.split_kept_mut::<L>(kept);
             if let Some((single, visit)) = &mut single {
-                single.each_row::<FMA>(&group, points, visit);
+                single.each_row::<FMA>(&group, points, blocks, visit);
             }
-            let mut sums = sums.iter_mut();
+            let (mut sums, mut tiles) = (sums.iter_mut(), tiles.iter_mut());
             for b in 0..shape.row_blocks() {
                 for c in 0..shape.reach(b) {
                     for (h, sum) in (0..shape.halves(c)).zip(&mut sums) {
@@ -189,7 +201,7 @@ impl Laned for Sum<'_, '_> {
                             0 => group.values::<FMA, 0>(b, c, h),
                             _ => group.values::<FMA, HALF>(b, c, h),
                         };
-                        if let Some(place) = kept.as_mut().and_then(Iterator::next) {
+                        if let Some(place) = tiles.next() {
                             *place = values;
                         }
                         // Copies of fixed size stay in registers; so here and below.

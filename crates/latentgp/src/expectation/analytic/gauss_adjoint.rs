@@ -5,7 +5,7 @@
 
 use super::gauss::{Single, place};
 use super::pair::{Pair, Slopes};
-use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_rows_mut, as_tiles};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_rows_mut};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::scratch::Scratch;
@@ -242,8 +242,8 @@ impl Laned for Pull<'_> {
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
         let Pull { pair, q, z, points, weights, kept, mut bars, slopes, single } = self;
-        let mut kept = kept.map(|kept| as_tiles::<L>(kept).iter());
         let shape = pair.shape();
+        let mut kept = kept.map(|kept| kept.chunks_exact(shape.kept::<L>()));
         let mut group = Group::<L>::new(z, shape);
         let (dim, features) = (group.dim, group.dim + 1);
         let mut all = vec![[[0.0; HALF]; BLOCK]; shape.tiles()];
@@ -263,6 +263,9 @@ impl Laned for Pull<'_> {
                 Some(_) => place::<FMA, false, L>(&mut group, pair, q, points.clone()),
                 None => place::<FMA, true, L>(&mut group, pair, q, points.clone()),
             };
+            let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
+            let (blocks, tiles) = shape.split_kept::<L>(kept);
+            let mut tiles = tiles.iter();
             let mut weights = all.iter();
             for (b, sums) in left.chunks_exact_mut(features).enumerate() {
                 let delta = &group.delta[b * features..(b + 1) * features];
@@ -270,10 +273,8 @@ impl Laned for Pull<'_> {
                     let own = c * features..(c + 1) * features;
                     let (other_delta, other_sums) = (&group.delta[own.clone()], &mut right[own]);
                     for (h, weights) in (0..shape.halves(c)).zip(&mut weights) {
-                        if let Some(kept) = &kept {
-                            fetch_ahead(kept.as_slice());
-                        }
-                        let kept = kept.as_mut().and_then(Iterator::next);
+                        fetch_ahead(tiles.as_slice());
+                        let kept = tiles.next();
                         // The first tile of a row or a column of blocks begins its sums.
                         let rows = (delta, &mut *sums, c + h == 0);
                         let columns =
@@ -324,7 +325,7 @@ impl Laned for Pull<'_> {
                 lanes.take(k, pair, (&var, &d), (&factor, &total), sides, &mut lane_bars);
             }
             if let (Some(bar), Some(back)) = (&single, &mut back) {
-                back.pull::<FMA>(bar, &group, points.clone(), right_z, &mut lane_bars);
+                back.pull::<FMA>(bar, &group, points.clone(), blocks, right_z, &mut lane_bars);
             }
             lane_bars.hand_out(points.start - start, points.len(), &mut bars);
         }
@@ -354,13 +355,14 @@ impl<'t, const L: usize> SingleBack<'t, L> {
         }
     }
 
-    /// Backward at the points where the group is.
+    /// Backward at the points where the group is, with the values of each block, if they were kept.
     #[inline(always)]
     fn pull<const FMA: bool>(
         &mut self,
         bar: &SingleBar<'_>,
         group: &Group<L>,
         points: Range<usize>,
+        kept: &[Rows<L>],
         z_bar: &mut [Rows<L>],
         bars: &mut LaneBars<L>,
     ) {
@@ -372,7 +374,7 @@ impl<'t, const L: usize> SingleBack<'t, L> {
         }
         let mut total = [0.0; L];
         for (c, sums) in self.sums.chunks_exact_mut(dim + 1).enumerate() {
-            let values = self.single.values::<FMA>(group, c);
+            let values = kept.get(c).copied().unwrap_or_else(|| self.single.values::<FMA>(group, c));
             let mut t: Rows<L> = std::array::from_fn(|r| {
                 std::array::from_fn(|l| self.single.lines[l * width + c * BLOCK + r])
             });

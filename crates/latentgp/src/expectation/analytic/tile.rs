@@ -21,7 +21,7 @@ pub(super) type Tile<const L: usize> = [[[f64; L]; HALF]; BLOCK];
 const MOST_LANES: usize = 8;
 
 /// Numbers as tiles.
-pub(super) fn as_tiles<const L: usize>(numbers: &[f64]) -> &[Tile<L>] {
+fn as_tiles<const L: usize>(numbers: &[f64]) -> &[Tile<L>] {
     numbers.as_chunks().0.as_chunks().0.as_chunks().0
 }
 
@@ -72,9 +72,32 @@ impl Shape {
         (0..self.row_blocks()).flat_map(|b| 0..self.reach(b)).map(|c| self.halves(c)).sum()
     }
 
-    /// The numbers that the tiles of so many points take, on any machine.
+    /// The numbers that L points keep: of a term with itself the blocks of the term by itself, then tiles.
+    pub fn kept<const L: usize>(self) -> usize {
+        self.kept_blocks() * BLOCK * L + self.tiles() * BLOCK * HALF * L
+    }
+
+    fn kept_blocks(self) -> usize {
+        if self.same { self.row_blocks() } else { 0 }
+    }
+
+    /// What L points keep, or nothing, as blocks and tiles.
+    #[inline(always)]
+    pub fn split_kept<const L: usize>(self, kept: &[f64]) -> (&[Rows<L>], &[Tile<L>]) {
+        let (blocks, tiles) = kept.split_at(kept.len().min(self.kept_blocks() * BLOCK * L));
+        (blocks.as_chunks().0.as_chunks().0, as_tiles(tiles))
+    }
+
+    /// The same, to write to.
+    #[inline(always)]
+    pub fn split_kept_mut<const L: usize>(self, kept: &mut [f64]) -> (&mut [Rows<L>], &mut [Tile<L>]) {
+        let (blocks, tiles) = kept.split_at_mut(kept.len().min(self.kept_blocks() * BLOCK * L));
+        (as_rows_mut(blocks), as_tiles_mut(tiles))
+    }
+
+    /// The numbers that so many points keep, on any machine.
     pub fn numbers(self, points: usize) -> usize {
-        self.tiles() * BLOCK * HALF * points.next_multiple_of(MOST_LANES)
+        self.kept::<1>() * points.next_multiple_of(MOST_LANES)
     }
 
     /// Visits (i, j, tile, row in it, column in it) of every pair that is needed.
