@@ -52,18 +52,18 @@ fn add_lines<const FMA: bool, const L: usize>(
     sums
 }
 
-/// The lines of a panel; with each, numbers of b from `from` on, `step` apart, are fetched.
+/// Some lines; with each, numbers of b from `from` on, `step` apart, are fetched.
 #[inline(always)]
 fn fetching<const L: usize>(
-    panel: &[[[f64; L]; WIDEST]],
+    lines: impl Iterator<Item = [[f64; L]; WIDEST]>,
     b: &[f64],
     from: usize,
     step: usize,
 ) -> impl Iterator<Item = [[f64; L]; WIDEST]> {
-    panel.iter().enumerate().map(move |(k, line)| {
+    lines.enumerate().map(move |(k, line)| {
         let numbers = (0..WIDEST * L).step_by(CACHE_LINE);
         numbers.for_each(|more| prefetch(b, from + k * step + more));
-        *line
+        line
     })
 }
 
@@ -134,8 +134,8 @@ impl Laned for Tn<'_> {
 
 impl Tn<'_> {
     /// What some rows give to the columns of a panel, or, if they are not the `first` ones, add to them. The first tile copies
-    /// lines as it meets them. During the second those of the next panel are fetched, and during the third part of the
-    /// rows that follow, which take longer to come.
+    /// lines as it meets them, unless it is the only one. During the second those of the next panel are fetched, and during
+    /// the third, where all columns are wanted, part of the rows that follow, which take longer to come.
     #[inline(always)]
     fn along<const FMA: bool, const L: usize>(
         &self,
@@ -159,18 +159,25 @@ impl Tn<'_> {
                 line.as_flattened_mut()[..width].copy_from_slice(&row[from..from + width])
             });
         }
+        let rows = b.chunks_exact(stride);
+        let own = |row: &[f64]| row[from..from + WIDEST * L].as_chunks().0.as_chunks().0[0];
+        let tiles = sums.len();
         for (t, (fives, sums)) in fives.chunks_exact(FEW).zip(sums).enumerate() {
-            let new = if t == 0 && whole {
-                let rows = panel.iter_mut().zip(b.chunks_exact(stride));
-                let copied = rows.map(|(line, row)| {
-                    *line = row[from..from + WIDEST * L].as_chunks().0.as_chunks().0[0];
+            let new = if t == 0 && tiles == 1 && whole {
+                add_lines::<FMA, L>(fives, fetching(rows.clone().map(own), b, next, stride))
+            } else if t == 0 && whole {
+                let copied = panel.iter_mut().zip(rows.clone()).map(|(line, row)| {
+                    *line = own(row);
                     *line
                 });
                 add_lines::<FMA, L>(fives, copied)
             } else if t == 1 {
-                add_lines::<FMA, L>(fives, fetching::<L>(panel, b, next, stride))
-            } else if t == 2 {
-                add_lines::<FMA, L>(fives, fetching::<L>(panel, b, b.len() + left * FEW, WIDEST * L))
+                add_lines::<FMA, L>(fives, fetching(panel.iter().copied(), b, next, stride))
+            } else if t == 2 && d == stride {
+                add_lines::<FMA, L>(
+                    fives,
+                    fetching(panel.iter().copied(), b, b.len() + left * FEW, WIDEST * L),
+                )
             } else {
                 add_lines::<FMA, L>(fives, panel.iter().copied())
             };
@@ -312,9 +319,16 @@ mod tests {
     fn products_of_any_shape_are_those_of_the_backend() {
         let some =
             |rows: usize, cols: usize| Mat::from_fn(rows, cols, |i, j| ((7 * i + 3 * j) as f64 * 0.7).sin());
-        for (n, m, d) in
-            [(1, 1, 1), (5, 3, 2), (9, 4, 12), (40, 20, 33), (50, 3, 270), (300, 7, 270), (600, 25, 5)]
-        {
+        for (n, m, d) in [
+            (1, 1, 1),
+            (5, 3, 2),
+            (9, 4, 12),
+            (40, 20, 33),
+            (50, 3, 270),
+            (300, 7, 270),
+            (300, 17, 40),
+            (600, 25, 5),
+        ] {
             let (a, b, c) = (some(n, m), some(n, d), some(m, d));
             let close = |fast: &Mat, slow: &Mat| {
                 assert_eq!(fast.shape(), slow.shape());

@@ -153,8 +153,8 @@ impl Laned for EachRow<'_> {
 }
 
 /// The values of a pair, summed over points: rows × cols, the upper triangle unset where the terms are the same. The
-/// values themselves, √∏D not in them, go to `kept`, if it is there, with room for them; those of the second term by itself
-/// are shown to `visit(n, values)`, if it is there, and go there too.
+/// values themselves, √∏D not in them, go to `kept`, if it is there, with room for them. Those of the second term by itself
+/// are shown to `visit(n, values)`, if it is there; where the terms are the same they are kept too.
 pub(super) fn sum(
     pair: &Pair<'_>,
     q: &Gaussians,
@@ -180,6 +180,9 @@ impl Laned for Sum<'_, '_> {
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) -> Vec<f64> {
         let shape = self.pair.shape();
+        debug_assert!(self.kept.as_ref().is_none_or(|kept| {
+            kept.len() >= shape.numbers(self.points.len()) && (!shape.same || self.visit.is_some())
+        }));
         let mut group = Group::<L>::new(self.z, shape);
         let mut single = self.visit.map(|visit| (Single::new(&self.pair.u.precision, &group), visit));
         let mut sums = Scratch::take(shape.tiles() * BLOCK * HALF * L);

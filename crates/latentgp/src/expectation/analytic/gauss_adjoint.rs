@@ -243,6 +243,7 @@ impl Laned for Pull<'_> {
     fn run<const FMA: bool, const L: usize>(self) {
         let Pull { pair, q, z, points, weights, kept, mut bars, slopes, single } = self;
         let shape = pair.shape();
+        debug_assert!(kept.is_none_or(|kept| kept.len() >= shape.numbers(points.len())));
         let mut kept = kept.map(|kept| kept.chunks_exact(shape.kept::<L>()));
         let mut group = Group::<L>::new(z, shape);
         let (dim, features) = (group.dim, group.dim + 1);
@@ -273,7 +274,9 @@ impl Laned for Pull<'_> {
                     let own = c * features..(c + 1) * features;
                     let (other_delta, other_sums) = (&group.delta[own.clone()], &mut right[own]);
                     for (h, weights) in (0..shape.halves(c)).zip(&mut weights) {
-                        fetch_ahead(tiles.as_slice());
+                        if !tiles.as_slice().is_empty() {
+                            fetch_ahead(tiles.as_slice());
+                        }
                         let kept = tiles.next();
                         // The first tile of a row or a column of blocks begins its sums.
                         let rows = (delta, &mut *sums, c + h == 0);

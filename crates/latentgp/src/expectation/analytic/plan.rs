@@ -12,7 +12,8 @@ use crate::scratch::Scratch;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Of each pair the values at some points, where they were kept.
+/// Of each pair its values at some points and, where the terms are the same, those of the term by itself, where they were
+/// kept.
 pub(super) type Kept = Vec<Option<Scratch>>;
 
 /// What the backward pass of some points gathers.
@@ -109,13 +110,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// How many numbers the values of all pairs take.
+    /// How many numbers are kept of so many points.
     pub fn values(&self, points: usize) -> usize {
         self.pairs().iter().filter(|p| p.is_pure()).map(|p| p.shape().numbers(points)).sum()
     }
 
-    /// Ψ0 and the lower triangle of Ψ2 of some points, and the values of pairs if they are to be kept; adds their rows
-    /// of Ψ1.
+    /// Ψ0 and the lower triangle of Ψ2 of some points, and the values if they are to be kept; adds their rows of Ψ1.
     pub fn forward(&self, points: Range<usize>, psi1: &mut [f64], keep: bool) -> (f64, Mat, Kept) {
         let (m, from) = (self.z.rows(), points.start);
         let (singles, pairs) = (self.singles(), self.pairs());
