@@ -4,6 +4,10 @@
 //! holds, is compiled once for each instruction set; [`vectorize`] and [`in_lanes`] take the widest that the
 //! machine has. Exponentials, and sine and cosine of πu, are within 2 ulp on every path.
 
+mod abreast;
+
+pub(crate) use abreast::exp2_decays;
+
 use std::ops::Range;
 
 /// A loop that is compiled for several instruction sets. `run` must be `#[inline(always)]`.
@@ -185,38 +189,33 @@ pub(crate) fn exp_near<const FMA: bool>(x: f64) -> f64 {
     fma::<FMA>(fma::<FMA>(odd, r, even), r2, 1.0 + r) * f64::from_bits(k << 52)
 }
 
-/// 2^y for y ≤ 0, which saves what exp takes to split x; 2⁻¹⁰²¹, which is nothing beside any other number, below −1021.
-///
-/// y = k + f, |f| ≤ ½, and 2^f = 1 + f (odd + f even): the polynomial in brackets, of degree 10, goes through (2^f − 1)/f at
-/// the Chebyshev points, and 2^f is 2·10⁻¹⁷ off at the most.
+/// Below this 2^y is 2⁻¹⁰²¹, which is nothing beside any other number.
+const EXP2_LEAST: f64 = -1021.0;
+/// 2^f = 1 + f Σ c_k fᵏ for |f| ≤ ½: the sum goes through (2^f − 1)/f at the Chebyshev points, and 2^f is 2·10⁻¹⁷ off at the
+/// most.
+const EXP2: [f64; 11] = [
+    std::f64::consts::LN_2,
+    2.402_265_069_591_009_7e-1,
+    5.550_410_866_482_16e-2,
+    9.618_129_107_606_888e-3,
+    1.333_355_814_641_693_6e-3,
+    1.540_353_044_173_605e-4,
+    1.525_273_382_983_612e-5,
+    1.321_544_258_792_169e-6,
+    1.017_806_244_584_577_4e-7,
+    7.072_585_949_269_223e-9,
+    4.454_960_598_186_518_6e-10,
+];
+
+/// 2^y for y ≤ 0, which saves what exp takes to split x; 2⁻¹⁰²¹ below −1021. Even and odd terms are summed apart.
 #[inline(always)]
 pub(crate) fn exp2_decay<const FMA: bool>(y: f64) -> f64 {
-    const LEAST: f64 = -1021.0;
-    let y = if LEAST > y { LEAST } else { y };
+    let y = if EXP2_LEAST > y { EXP2_LEAST } else { y };
     let shifted = y + ROUND;
     let f = y - (shifted - ROUND);
     let f2 = f * f;
-    let even = sum_powers::<FMA, 5>(
-        f2,
-        &[
-            2.402_265_069_591_009_7e-1,
-            9.618_129_107_606_888e-3,
-            1.540_353_044_173_605e-4,
-            1.321_544_258_792_169e-6,
-            7.072_585_949_269_223e-9,
-        ],
-    );
-    let odd = sum_powers::<FMA, 6>(
-        f2,
-        &[
-            std::f64::consts::LN_2,
-            5.550_410_866_482_16e-2,
-            1.333_355_814_641_693_6e-3,
-            1.525_273_382_983_612e-5,
-            1.017_806_244_584_577_4e-7,
-            4.454_960_598_186_518_6e-10,
-        ],
-    );
+    let odd = sum_powers::<FMA, 6>(f2, &std::array::from_fn(|k| EXP2[2 * k]));
+    let even = sum_powers::<FMA, 5>(f2, &std::array::from_fn(|k| EXP2[2 * k + 1]));
     fma::<FMA>(fma::<FMA>(even, f, odd), f, 1.0) * f64::from_bits(shifted.to_bits() << 52)
 }
 

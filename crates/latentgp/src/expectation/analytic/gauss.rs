@@ -5,13 +5,11 @@
 //! ```
 
 use super::pair::Pair;
-use super::tile::{
-    BLOCK, Group, HALF, Quadratic, Rows, Shape, add_squares, as_tiles_mut, exp2_rows, map_rows,
-};
+use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, add_squares, as_tiles_mut, map_rows};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::scratch::Scratch;
-use crate::vmath::{Laned, exp_m1, fma, groups, in_lanes};
+use crate::vmath::{Laned, exp_m1, exp2_decays, fma, groups, in_lanes};
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
 
@@ -88,7 +86,8 @@ impl<'t, const L: usize> Single<'t, L> {
         for (side, delta) in self.sides.iter().zip(&group.delta[c * (group.dim + 1)..]) {
             add_squares::<FMA, L>(&mut exponents, side, delta);
         }
-        exp2_rows::<FMA, L>(&exponents)
+        exp2_decays::<FMA, L>(&mut exponents);
+        exponents
     }
 
     /// Calls `visit(n, values)` for each of the points where the group is, √∏D in the values; without it, they go to `kept`,
@@ -110,8 +109,9 @@ impl<'t, const L: usize> Single<'t, L> {
             for r in 0..BLOCK {
                 (0..L).for_each(|l| values[r][l] *= factor[l]);
             }
-            for (l, line) in self.lines.chunks_exact_mut(width).enumerate() {
-                (0..BLOCK).for_each(|r| line[c * BLOCK + r] = values[r][l]);
+            let lines: [[f64; BLOCK]; L] = std::array::from_fn(|l| std::array::from_fn(|r| values[r][l]));
+            for (to, line) in self.lines.chunks_exact_mut(width).zip(lines) {
+                to[c * BLOCK..(c + 1) * BLOCK].copy_from_slice(&line);
             }
         }
         let cols = group.shape.cols;

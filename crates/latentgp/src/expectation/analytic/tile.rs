@@ -7,7 +7,7 @@
 
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::vmath::{exp2_decay, fma};
+use crate::vmath::{exp2_decays, fma};
 use std::ops::Range;
 
 pub(super) const BLOCK: usize = 4;
@@ -181,11 +181,12 @@ impl<const L: usize> Group<L> {
     #[inline(always)]
     pub fn place(&mut self, at: &Gaussians, points: Range<usize>) {
         let last = points.end - 1;
-        for l in 0..L {
-            let n = (points.start + l).min(last);
-            for (q, (mean, var)) in at.mean.row(n).iter().zip(at.var.row(n)).enumerate() {
-                self.mean[q][l] = *mean;
-                self.var[q][l] = *var;
+        let rows: [usize; L] = std::array::from_fn(|l| (points.start + l).min(last));
+        // A register at a time: numbers written one by one would be waited for.
+        for (of, to) in [(&at.mean, &mut self.mean), (&at.var, &mut self.var)] {
+            let rows = rows.map(|n| &of.row(n)[..to.len()]);
+            for (q, to) in to.iter_mut().enumerate() {
+                *to = std::array::from_fn(|l| rows[l][q]);
             }
         }
     }
@@ -239,7 +240,7 @@ impl<const L: usize> Group<L> {
     #[inline(always)]
     pub fn values<const FMA: bool, const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<L> {
         let mut values = self.exponents::<FMA, TOP>(b, c, h);
-        map_rows(&mut values[TOP..], exp2_decay::<FMA>);
+        exp2_decays::<FMA, L>(values[TOP..].as_flattened_mut());
         values
     }
 
@@ -268,14 +269,6 @@ impl<const L: usize> Group<L> {
         }
         out
     }
-}
-
-/// 2^x of a block. Alone in its loop, it is a vector's work.
-#[inline(always)]
-pub(super) fn exp2_rows<const FMA: bool, const L: usize>(rows: &Rows<L>) -> Rows<L> {
-    let mut out = *rows;
-    out.as_flattened_mut().iter_mut().for_each(|v| *v = exp2_decay::<FMA>(*v));
-    out
 }
 
 /// Applies `f` to every number of some rows of a tile.
