@@ -46,10 +46,9 @@ pub(super) fn pull(
 /// other side's δ and r with 1.
 type Gathered<const L: usize> = [[f64; L]; 3];
 
-/// Gathers one side in dimension `q`, and takes w_r rδ − w_v v from its z̄. Sums, δ and z̄ have Q + 1 for each block. A side
-/// that is not `LINKED` to another has no v.
+/// Gathers one side in dimension `q`, and takes w_r rδ − w_v v from its z̄. Sums, δ and z̄ have Q + 1 for each block.
 #[inline(always)]
-fn gather<const FMA: bool, const LINKED: bool, const L: usize>(
+fn gather<const FMA: bool, const L: usize>(
     (q, dim): (usize, usize),
     sums: &[Rows<L>],
     deltas: &[Rows<L>],
@@ -64,17 +63,56 @@ fn gather<const FMA: bool, const LINKED: bool, const L: usize>(
             for l in 0..L {
                 let first = r[i][l] * delta[i][l];
                 all[0][l] = fma::<FMA>(first, delta[i][l], all[0][l]);
+                all[1][l] = fma::<FMA>(v[i][l], delta[i][l], all[1][l]);
                 all[2][l] += first;
-                z[i][l] = fma::<FMA>(-w_r[l], first, z[i][l]);
-                if LINKED {
-                    all[1][l] = fma::<FMA>(v[i][l], delta[i][l], all[1][l]);
-                    z[i][l] = fma::<FMA>(w_v[l], v[i][l], z[i][l]);
-                }
+                z[i][l] = fma::<FMA>(w_v[l], v[i][l], fma::<FMA>(-w_r[l], first, z[i][l]));
             }
         }
         z_bar[q] = z;
     }
     all
+}
+
+/// What a term gives in one dimension, in its pair with itself and by itself: Σ rδ², Σ vδ, Σ tδ², and the sum of what z̄ gets,
+/// of which μ̄ is the opposite.
+struct Joined<const L: usize> {
+    square: [f64; L],
+    linked: [f64; L],
+    single: [f64; L],
+    moved: [f64; L],
+}
+
+/// Gathers a term in dimension `q`: both sides of its pair with itself, whose r are joined already, and its T by itself, one
+/// for each block. z̄ gets w_v v − (w_r r + w_t t) δ. All but T have Q + 1 for each block.
+#[inline(always)]
+fn gather_joined<const FMA: bool, const L: usize>(
+    (q, dim): (usize, usize),
+    (left, right): (&[Rows<L>], &[Rows<L>]),
+    single: &[Rows<L>],
+    deltas: &[Rows<L>],
+    z_bar: &mut [Rows<L>],
+    [w_r, w_v, w_t]: [[f64; L]; 3],
+) -> Joined<L> {
+    let (mut square, mut linked, mut alone, mut moved) = ([0.0; L], [0.0; L], [0.0; L], [0.0; L]);
+    let sums = left.chunks_exact(dim + 1).zip(right.chunks_exact(dim + 1)).zip(single);
+    let places = deltas.chunks_exact(dim + 1).zip(z_bar.chunks_exact_mut(dim + 1));
+    for (((left, right), t), (deltas, z_bar)) in sums.zip(places) {
+        let (one, other, r, delta, mut z) = (left[q], right[q], right[dim], deltas[q], z_bar[q]);
+        for i in 0..BLOCK {
+            for l in 0..L {
+                let v = one[i][l] + other[i][l];
+                let (first, second) = (r[i][l] * delta[i][l], t[i][l] * delta[i][l]);
+                square[l] = fma::<FMA>(first, delta[i][l], square[l]);
+                linked[l] = fma::<FMA>(v, delta[i][l], linked[l]);
+                alone[l] = fma::<FMA>(second, delta[i][l], alone[l]);
+                let own = fma::<FMA>(-w_t[l], second, fma::<FMA>(-w_r[l], first, w_v[l] * v));
+                moved[l] += own;
+                z[i][l] += own;
+            }
+        }
+        z_bar[q] = z;
+    }
+    Joined { square, linked, single: alone, moved }
 }
 
 /// μ̄ and S̄ of the points where a group is, of each dimension.
@@ -151,6 +189,32 @@ impl<const L: usize> LaneSlopes<L> {
         }
     }
 
+    /// Takes in dimension k of a term in its pair with itself and by itself, `own`: S, D, √∏D and Σ T with it, of both. What
+    /// belongs to either place of the term in its pair is in one of them.
+    #[inline(always)]
+    fn take_joined(
+        &mut self,
+        own: &mut Self,
+        (k, a): (usize, f64),
+        var: &[f64; L],
+        ([d, factor, total], [own_d, own_factor, own_total]): ([&[f64; L]; 3], [&[f64; L]; 3]),
+        sums: &Joined<L>,
+        bars: &mut LaneBars<L>,
+    ) {
+        for l in 0..L {
+            let square = factor[l] * sums.square[l];
+            let apart = square - factor[l] * sums.linked[l];
+            let quadratic = a * square + var[l] * a * a * apart;
+            let shared = 0.5 * d[l] * (d[l] * quadratic - total[l]);
+            let own_square = own_factor[l] * sums.single[l];
+            let own_shared = 0.5 * own_d[l] * (own_d[l] * a * own_square - own_total[l]);
+            self.u_precision[k][l] += 2.0 * var[l] * shared - d[l] * (0.5 * square + var[l] * a * apart);
+            own.u_precision[k][l] += var[l] * own_shared - 0.5 * own_d[l] * own_square;
+            bars.mean[k][l] -= sums.moved[l];
+            bars.var[k][l] += a * (2.0 * shared - 0.5 * d[l] * a * apart + own_shared);
+        }
+    }
+
     fn add_to(self, slopes: &mut Slopes) {
         let add = |to: &mut [f64], from: &[[f64; L]]| {
             to.iter_mut().zip(from).for_each(|(to, lanes)| *to += lanes.iter().sum::<f64>());
@@ -203,10 +267,15 @@ fn add_tile<const FMA: bool, const TOP: usize, const L: usize>(
             t[r][w] = t[r][w].map(|v| v * weights[r][w]);
         }
     }
-    let columns = other_delta.iter().zip(other_sums);
-    for ((delta, sum), (other_delta, other_sum)) in delta.iter().zip(sums).zip(columns) {
+    let begin = |sum: &Rows<L>| if first { [[0.0; L]; BLOCK] } else { *sum };
+    let begin_other = |sum: &Rows<L>| -> [[f64; L]; HALF] {
+        std::array::from_fn(|w| if other_first { [0.0; L] } else { sum[h * HALF + w] })
+    };
+    let dim = delta.len() - 1;
+    let columns = other_delta.iter().zip(&mut *other_sums);
+    for ((delta, sum), (other_delta, other_sum)) in delta.iter().zip(&mut *sums).zip(columns).take(dim) {
         let other: [[f64; L]; HALF] = std::array::from_fn(|w| other_delta[h * HALF + w]);
-        let mut new = if first { [[0.0; L]; BLOCK] } else { *sum };
+        let mut new = begin(sum);
         for r in TOP..BLOCK {
             for w in 0..HALF {
                 for l in 0..L {
@@ -215,8 +284,7 @@ fn add_tile<const FMA: bool, const TOP: usize, const L: usize>(
             }
         }
         *sum = new;
-        let mut new: [[f64; L]; HALF] =
-            std::array::from_fn(|w| if other_first { [0.0; L] } else { other_sum[h * HALF + w] });
+        let mut new = begin_other(other_sum);
         for w in 0..HALF {
             for r in TOP..BLOCK {
                 for l in 0..L {
@@ -226,6 +294,19 @@ fn add_tile<const FMA: bool, const TOP: usize, const L: usize>(
         }
         (0..HALF).for_each(|w| other_sum[h * HALF + w] = new[w]);
     }
+    // What meets 1 is added, beside the products.
+    let (sum, other_sum) = (&mut sums[dim], &mut other_sums[dim]);
+    let (mut new, mut other) = (begin(sum), begin_other(other_sum));
+    for r in TOP..BLOCK {
+        for w in 0..HALF {
+            for l in 0..L {
+                new[r][l] += t[r][w][l];
+                other[w][l] += t[r][w][l];
+            }
+        }
+    }
+    *sum = new;
+    (0..HALF).for_each(|w| other_sum[h * HALF + w] = other[w]);
 }
 
 /// Fetches a tile to come. What was kept is read once, and what lies a page of memory ahead is there when it is needed.
@@ -303,32 +384,42 @@ impl Laned for Pull<'_> {
                 }
             }
             (0..L).for_each(|l| lanes.total[l] += total[l]);
-            if shape.same {
-                for (right, left) in right.iter_mut().zip(&*left) {
-                    *right = sum_rows(right, left);
-                }
-            }
-            for k in 0..dim {
-                let (a, b, var) = (pair.t.precision[k], pair.u.precision[k], group.var[k]);
-                if a == 0.0 && b == 0.0 {
-                    continue;
-                }
-                let d: [f64; L] = std::array::from_fn(|l| 1.0 / (1.0 + (a + b) * var[l]));
-                let scale: [f64; L] = std::array::from_fn(|l| factor[l] * d[l]);
-                let cross: [f64; L] = std::array::from_fn(|l| scale[l] * var[l] * a * b);
-                let weigh = |p: f64| (std::array::from_fn(|l| scale[l] * p + cross[l]), cross);
-                let mut sides =
-                    ([[0.0; L]; 3], gather::<FMA, true, L>((k, dim), right, &group.delta, right_z, weigh(b)));
-                if shape.same {
-                    sides.1 = sides.1.map(|lanes| lanes.map(|v| 0.5 * v));
-                    sides.0 = sides.1;
-                } else {
-                    sides.0 = gather::<FMA, true, L>((k, dim), left, &group.delta, left_z, weigh(a));
-                }
-                lanes.take(k, pair, (&var, &d), (&factor, &total), sides, &mut lane_bars);
-            }
+            let scales = |k: usize, precision: f64, factor: &[f64; L]| -> [[f64; L]; 2] {
+                let d = std::array::from_fn(|l| 1.0 / (1.0 + precision * group.var[k][l]));
+                [d, std::array::from_fn(|l| factor[l] * d[l])]
+            };
             if let (Some(bar), Some(back)) = (&single, &mut back) {
-                back.pull::<FMA>(bar, &group, points.clone(), blocks, right_z, &mut lane_bars);
+                let own = back.weigh::<FMA>(bar, &group, points.clone(), blocks);
+                for (right, left) in right.chunks_exact_mut(features).zip(left.chunks_exact(features)) {
+                    right[dim] = sum_rows(&right[dim], &left[dim]);
+                }
+                for k in (0..dim).filter(|k| pair.u.precision[*k] != 0.0) {
+                    let (a, var) = (pair.u.precision[k], group.var[k]);
+                    let ([d, scale], [own_d, own_scale]) =
+                        (scales(k, 2.0 * a, &factor), scales(k, a, &own.0));
+                    let cross: [f64; L] = std::array::from_fn(|l| scale[l] * var[l] * a * a);
+                    let weights =
+                        [std::array::from_fn(|l| scale[l] * a + cross[l]), cross, own_scale.map(|s| s * a)];
+                    let (sides, at) = ((&*left, &*right), (k, dim));
+                    let sums = gather_joined::<FMA, L>(at, sides, &back.t, &group.delta, right_z, weights);
+                    let both = ([&d, &factor, &total], [&own_d, &own.0, &own.1]);
+                    lanes.take_joined(&mut back.lanes, (k, a), &var, both, &sums, &mut lane_bars);
+                }
+            } else {
+                for k in 0..dim {
+                    let (a, b, var) = (pair.t.precision[k], pair.u.precision[k], group.var[k]);
+                    if a == 0.0 && b == 0.0 {
+                        continue;
+                    }
+                    let [d, scale] = scales(k, a + b, &factor);
+                    let cross: [f64; L] = std::array::from_fn(|l| scale[l] * var[l] * a * b);
+                    let weigh = |p: f64| (std::array::from_fn(|l| scale[l] * p + cross[l]), cross);
+                    let sides = (
+                        gather::<FMA, L>((k, dim), left, &group.delta, left_z, weigh(a)),
+                        gather::<FMA, L>((k, dim), right, &group.delta, right_z, weigh(b)),
+                    );
+                    lanes.take(k, pair, (&var, &d), (&factor, &total), sides, &mut lane_bars);
+                }
             }
             lane_bars.hand_out(points.start - start, points.len(), &mut bars);
         }
@@ -344,8 +435,8 @@ impl Laned for Pull<'_> {
 /// Room for the way back of a term by itself.
 struct SingleBack<'t, const L: usize> {
     single: Single<'t, L>,
-    /// T, where the sums of a pair have their ones.
-    sums: Vec<Rows<L>>,
+    /// T of each block.
+    t: Vec<Rows<L>>,
     lanes: LaneSlopes<L>,
 }
 
@@ -353,30 +444,28 @@ impl<'t, const L: usize> SingleBack<'t, L> {
     fn new(pair: &'t Pair<'t>, group: &Group<L>) -> Self {
         SingleBack {
             single: Single::new(&pair.u.precision, group),
-            sums: vec![[[0.0; L]; BLOCK]; group.delta.len()],
+            t: vec![[[0.0; L]; BLOCK]; group.right.len()],
             lanes: LaneSlopes::new(group.dim),
         }
     }
 
-    /// Backward at the points where the group is, with the values of each block, if they were kept.
+    /// T at the points where the group is, from the values of each block, if they were kept; √∏D, and Σ T with it.
     #[inline(always)]
-    fn pull<const FMA: bool>(
+    fn weigh<const FMA: bool>(
         &mut self,
         bar: &SingleBar<'_>,
         group: &Group<L>,
         points: Range<usize>,
         kept: &[Rows<L>],
-        z_bar: &mut [Rows<L>],
-        bars: &mut LaneBars<L>,
-    ) {
-        let (pair, dim, width) = (bar.pair, group.dim, self.single.lines.len() / L);
+    ) -> ([f64; L], [f64; L]) {
+        let width = self.single.lines.len() / L;
         let factor = self.single.place(group, points.len());
         // Places beyond the last column, and lanes beyond the last point, count nothing.
         for (line, n) in self.single.lines.chunks_exact_mut(width).zip(points) {
-            (bar.weigh)(n, &mut line[..pair.cols]);
+            (bar.weigh)(n, &mut line[..bar.pair.cols]);
         }
         let mut total = [0.0; L];
-        for (c, sums) in self.sums.chunks_exact_mut(dim + 1).enumerate() {
+        for (c, to) in self.t.iter_mut().enumerate() {
             let values = kept.get(c).copied().unwrap_or_else(|| self.single.values::<FMA>(group, c));
             let mut t: Rows<L> = std::array::from_fn(|r| {
                 std::array::from_fn(|l| self.single.lines[l * width + c * BLOCK + r])
@@ -385,18 +474,9 @@ impl<'t, const L: usize> SingleBack<'t, L> {
                 (0..L).for_each(|l| t[r][l] *= values[r][l]);
                 (0..L).for_each(|l| total[l] = fma::<FMA>(factor[l], t[r][l], total[l]));
             }
-            sums[dim] = t;
+            *to = t;
         }
         (0..L).for_each(|l| self.lanes.total[l] += total[l]);
-        for k in 0..dim {
-            let (b, var) = (pair.u.precision[k], group.var[k]);
-            if b == 0.0 {
-                continue;
-            }
-            let d: [f64; L] = std::array::from_fn(|l| 1.0 / (1.0 + b * var[l]));
-            let weights = (std::array::from_fn(|l| factor[l] * b * d[l]), [0.0; L]);
-            let right = gather::<FMA, false, L>((k, dim), &self.sums, &group.delta, z_bar, weights);
-            self.lanes.take(k, pair, (&var, &d), (&factor, &total), ([[0.0; L]; 3], right), bars);
-        }
+        (factor, total)
     }
 }
