@@ -39,6 +39,25 @@ pub(crate) fn beside<A: Send, B: Send>(
     if cost < WORTH { (first(), second()) } else { rayon::join(first, second) }
 }
 
+/// From so many numbers on, some ten microseconds to copy, other threads save more than it costs to call them.
+const MANY: usize = 1 << 14;
+
+/// Calls `work` for pieces of `out`, each number of which follows from its place alone.
+pub(crate) fn each_piece(out: &mut [f64], work: impl Fn(Range<usize>, &mut [f64]) + Sync) {
+    if out.len() < MANY || rayon::current_num_threads() == 1 {
+        return work(0..out.len(), out);
+    }
+    out.par_chunks_mut(MANY / 4).enumerate().for_each(|(i, piece)| {
+        let from = i * MANY / 4;
+        work(from..from + piece.len(), piece);
+    });
+}
+
+/// Copies numbers, of which there may be many.
+pub(crate) fn copy(from: &[f64], to: &mut [f64]) {
+    each_piece(to, |at, to| to.copy_from_slice(&from[at]));
+}
+
 /// Calls `work` for every part of the rows of `out`, which are N of each matrix, with the part's own rows; returns what it
 /// returns, in order. `cost` is the number of operations a row, roughly.
 pub(crate) fn each_part<T: Send, const K: usize>(
@@ -177,6 +196,19 @@ mod tests {
         let c = Mat::from_fn(4, 3, |i, j| (i + j) as f64);
         let (fast, slow) = (mul_nt(2.0, &a, &c), linalg::mul_nt(&a, &c));
         assert!(fast.as_slice().iter().zip(slow.as_slice()).all(|(x, y)| (x - 2.0 * y).abs() < 1e-13));
+    }
+
+    #[test]
+    fn pieces_make_the_whole() {
+        for len in [0, 5, MANY - 1, MANY, 3 * MANY + 7] {
+            let from: Vec<f64> = (0..len).map(|i| i as f64).collect();
+            for threads in [1, 3] {
+                let mut to = vec![f64::NAN; len];
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| copy(&from, &mut to));
+                assert_eq!(to, from);
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! follow it. A *constrained* value θ is what formulas use; an optimiser moves the *unconstrained* u
 //! with θ = [`Transform`]`(u)`.
 
+use crate::blocks;
 use crate::error::{Error, Result, number};
 use crate::mat::Mat;
 use crate::vmath;
@@ -52,19 +53,32 @@ impl Transform {
 
     /// u ↦ θ of many.
     fn forward_all(self, u: &[f64], theta: &mut [f64]) {
-        match self {
-            Transform::Identity => theta.copy_from_slice(u),
+        blocks::each_piece(theta, |at, theta| match self {
+            Transform::Identity => theta.copy_from_slice(&u[at]),
             Transform::Exp => {
                 // So many stay in the nearest cache.
                 const SOME: usize = 1024;
-                for (theta, u) in theta.chunks_mut(SOME).zip(u.chunks(SOME)) {
+                for (theta, u) in theta.chunks_mut(SOME).zip(u[at].chunks(SOME)) {
                     theta.copy_from_slice(u);
                     vmath::exp_in_place(theta);
                     theta.iter_mut().for_each(|t| *t = t.clamp(f64::MIN_POSITIVE, f64::MAX));
                 }
             }
-            _ => theta.iter_mut().zip(u).for_each(|(theta, u)| *theta = self.forward(*u)),
-        }
+            _ => theta.iter_mut().zip(&u[at]).for_each(|(theta, u)| *theta = self.forward(*u)),
+        });
+    }
+
+    /// ∂F/∂θ ↦ ∂F/∂u of many.
+    fn chain_all(self, theta: &[f64], grad: &[f64], out: &mut [f64]) {
+        blocks::each_piece(out, |at, out| {
+            let each = out.iter_mut().zip(&grad[at.clone()]).zip(&theta[at.clone()]);
+            match self {
+                Transform::Identity => out.copy_from_slice(&grad[at]),
+                // The slope is θ itself: a vector's work.
+                Transform::Exp => each.for_each(|((out, grad), theta)| *out = grad * theta),
+                _ => each.for_each(|((out, grad), theta)| *out = grad * self.slope(*theta)),
+            }
+        });
     }
 
     /// θ ↦ u, the inverse of [`forward`](Self::forward).
@@ -291,13 +305,7 @@ pub fn chain(of: &(impl Parameterized + ?Sized), grad: &[f64], out: &mut [f64]) 
     for (_, p) in of.params() {
         if !p.fixed {
             let (out, grad) = (&mut out[to..to + p.len()], &grad[from..from + p.len()]);
-            match p.transform {
-                Transform::Identity => out.copy_from_slice(grad),
-                transform => {
-                    let each = out.iter_mut().zip(grad).zip(p.as_slice());
-                    each.for_each(|((out, grad), &v)| *out = grad * transform.slope(v));
-                }
-            }
+            p.transform.chain_all(p.as_slice(), grad, out);
             to += p.len();
         }
         from += p.len();

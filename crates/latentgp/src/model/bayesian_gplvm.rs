@@ -10,6 +10,7 @@
 use super::missing_inputs::gaussian_kl;
 use super::sparse_bound::{BoundGrad, SparseBound};
 use super::{Jitter, Model, Outputs};
+use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{Expectation, Gaussians};
@@ -87,7 +88,12 @@ impl BayesianGplvm {
 
     /// q(X).
     pub fn latent(&self) -> Gaussians {
-        Gaussians { mean: self.mean.value.clone(), var: self.var.value.clone() }
+        let copy = |of: &Param| {
+            let mut own = scratch::any(of.value.rows(), of.value.cols());
+            blocks::copy(of.as_slice(), own.as_mut_slice());
+            own
+        };
+        Gaussians { mean: copy(&self.mean), var: copy(&self.var) }
     }
 
     /// N, D, Q, M.
@@ -147,7 +153,7 @@ impl Parameterized for BayesianGplvm {
 impl Model for BayesianGplvm {
     fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         let (n, _, q, m) = self.sizes();
-        let latent = self.latent();
+        let mut latent = self.latent();
         let Some(grad) = grad else {
             return Ok(self.bound().value(&latent)? - self.kl(None));
         };
@@ -168,9 +174,10 @@ impl Model for BayesianGplvm {
         let value = bound - kl;
         z_slot.copy_from_slice(z.as_slice());
         for (slot, from) in [(mean_slot, &mut mean), (var_slot, &mut var)] {
-            slot.copy_from_slice(from.as_slice());
+            blocks::copy(from.as_slice(), slot);
             scratch::give(from);
         }
+        [&mut latent.mean, &mut latent.var].into_iter().for_each(scratch::give);
         if !all_finite(grad) {
             return Err(Error::not_finite("the gradient of the evidence bound"));
         }
