@@ -176,19 +176,6 @@ pub(crate) fn exp<const FMA: bool>(x: f64) -> f64 {
     if x < LEAST { 0.0 } else { value }
 }
 
-/// exp x for x ≤ 0, faster; e⁻⁷⁰⁸, which is nothing beside any other number, below −708.
-#[inline(always)]
-pub(crate) fn exp_decay<const FMA: bool>(x: f64) -> f64 {
-    exp_near::<FMA>(if LEAST > x { LEAST } else { x })
-}
-
-/// exp x for x between −708 and 0, faster still.
-#[inline(always)]
-pub(crate) fn exp_near<const FMA: bool>(x: f64) -> f64 {
-    let Split { k, r, r2, even, odd } = split_exp::<FMA>(x);
-    fma::<FMA>(fma::<FMA>(odd, r, even), r2, 1.0 + r) * f64::from_bits(k << 52)
-}
-
 /// Below this 2^y is 2⁻¹⁰²¹, which is nothing beside any other number.
 const EXP2_LEAST: f64 = -1021.0;
 /// 2^f = 1 + f Σ c_k fᵏ for |f| ≤ ½: the sum goes through (2^f − 1)/f at the Chebyshev points, and 2^f is 2·10⁻¹⁷ off at the
@@ -339,6 +326,26 @@ pub fn exp_in_place(x: &mut [f64]) {
     vectorize(Exp(x));
 }
 
+struct Exp2Decay<'a>(&'a mut [f64]);
+
+impl Laned for Exp2Decay<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool, const L: usize>(self) {
+        let (whole, rest) = self.0.as_chunks_mut::<L>();
+        exp2_decays::<FMA, L>(whole);
+        let mut last = [0.0; L];
+        last[..rest.len()].copy_from_slice(rest);
+        exp2_decays::<FMA, L>(std::slice::from_mut(&mut last));
+        rest.copy_from_slice(&last[..rest.len()]);
+    }
+}
+
+/// x ← 2^x for every entry, none of which is above 0; 2⁻¹⁰²¹ below −1021.
+pub fn exp2_decay_in_place(x: &mut [f64]) {
+    in_lanes(Exp2Decay(x));
+}
+
 struct Sqrt<'a>(&'a mut [f64]);
 
 impl Vectorized for Sqrt<'_> {
@@ -371,11 +378,6 @@ mod tests {
             let portable = exp::<false>(*x);
             let ulp = (truth.next_up() - truth).max(f64::MIN_POSITIVE);
             worst = worst.max((y - truth).abs() / ulp).max((portable - truth).abs() / ulp);
-            if *x <= 0.0 {
-                for decay in [exp_decay::<true>(*x), exp_decay::<false>(*x)] {
-                    worst = worst.max((decay - truth).abs() / ulp);
-                }
-            }
         }
         assert!(worst <= 2.0, "{worst} ulp");
     }
@@ -446,12 +448,8 @@ mod tests {
         // Any NaN: R's missing value has bits of its own.
         for bits in [f64::NAN.to_bits(), 0x7FF0_0000_0000_07A2, 0x7FF8_0000_0000_0001, u64::MAX] {
             let nan = f64::from_bits(bits);
-            assert!(
-                [exp_decay::<false>(nan), exp::<true>(nan), exp_m1::<true>(nan)].iter().all(|v| v.is_nan())
-            );
+            assert!([exp::<false>(nan), exp::<true>(nan), exp_m1::<true>(nan)].iter().all(|v| v.is_nan()));
         }
-        assert_eq!((exp_decay::<true>(0.0), exp_decay::<false>(-0.0)), (1.0, 1.0));
-        assert!(exp_decay::<true>(f64::NEG_INFINITY) < 1e-307);
     }
 
     /// sin πf and cos πf for |f| ≤ ¼, with the rounding of πf carried along to first order.

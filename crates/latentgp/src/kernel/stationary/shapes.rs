@@ -1,6 +1,7 @@
 //! The shapes κ(r²) of stationary kernels.
 
-use crate::vmath::{exp_decay, exp_near, fma};
+use crate::vmath::{exp2_decay, exp2_decays, fma};
+use std::f64::consts::{LN_2, LOG2_E};
 
 /// The shapes of the stationary kernels here.
 pub mod shape {
@@ -27,18 +28,19 @@ pub trait Shape: Copy + Default + Send + Sync + 'static {
     const NAME: &'static str;
     /// Whether the shape has a parameter `alpha`.
     const HAS_ALPHA: bool = false;
-    /// What κ is computed from: r², or a multiple of r. Where that takes a root, loops may take it ahead, as processors
-    /// take roots beside other work but not if it waits for them.
-    #[inline(always)]
-    fn argument(r2: f64) -> f64 {
-        r2
-    }
-    /// κ and ∂κ/∂r² from the [`argument`](Self::argument).
-    fn kappa_at<const FMA: bool>(argument: f64, alpha: f64) -> (f64, f64);
+    /// Whether κ is made of a power of two.
+    const HAS_POWER: bool = true;
+    /// What κ is computed from: the exponent of its power of two, from −1021 to 0, or r² where it has none. Where that takes a
+    /// root, loops may take it ahead, as processors take roots beside other work but not if it waits for them.
+    fn argument(r2: f64) -> f64;
+    /// κ and ∂κ/∂r² from the [`argument`](Self::argument) and its power of two.
+    fn kappa_of<const FMA: bool>(argument: f64, power: f64, alpha: f64) -> (f64, f64);
     /// κ and ∂κ/∂r².
     #[inline(always)]
     fn kappa<const FMA: bool>(r2: f64, alpha: f64) -> (f64, f64) {
-        Self::kappa_at::<FMA>(Self::argument(r2), alpha)
+        let argument = Self::argument(r2);
+        let power = if Self::HAS_POWER { exp2_decay::<FMA>(argument) } else { 1.0 };
+        Self::kappa_of::<FMA>(argument, power, alpha)
     }
     /// ∂κ/∂α.
     fn kappa_alpha(_r2: f64, _alpha: f64) -> f64 {
@@ -48,20 +50,24 @@ pub trait Shape: Copy + Default + Send + Sync + 'static {
     const GAUSSIAN: bool = false;
 }
 
-/// A distance, or one at which e^−a is nothing, however large the factor before it. NaN stays NaN.
+/// −log₂e · √(by r²), or an exponent at which the power is nothing, however large the factor before it. NaN stays NaN.
 #[inline(always)]
-fn near(a: f64) -> f64 {
-    const FAR: f64 = 708.0;
-    if a > FAR { FAR } else { a }
+fn root(by: f64, r2: f64) -> f64 {
+    const FAR: f64 = -1021.0;
+    let y = -(by * LOG2_E * LOG2_E * r2).sqrt();
+    if FAR > y { FAR } else { y }
 }
 
 impl Shape for shape::Rbf {
     const NAME: &'static str = "rbf";
     const GAUSSIAN: bool = true;
     #[inline(always)]
-    fn kappa_at<const FMA: bool>(r2: f64, _: f64) -> (f64, f64) {
-        let k = exp_decay::<FMA>(-0.5 * r2);
-        (k, -0.5 * k)
+    fn argument(r2: f64) -> f64 {
+        -0.5 * LOG2_E * r2
+    }
+    #[inline(always)]
+    fn kappa_of<const FMA: bool>(_: f64, power: f64, _: f64) -> (f64, f64) {
+        (power, -0.5 * power)
     }
 }
 
@@ -69,12 +75,11 @@ impl Shape for shape::Matern12 {
     const NAME: &'static str = "matern12";
     #[inline(always)]
     fn argument(r2: f64) -> f64 {
-        near(r2.sqrt())
+        root(1.0, r2)
     }
     #[inline(always)]
-    fn kappa_at<const FMA: bool>(r: f64, _: f64) -> (f64, f64) {
-        let k = exp_near::<FMA>(-r);
-        (k, if r > 0.0 { -0.5 * k / r } else { 0.0 })
+    fn kappa_of<const FMA: bool>(y: f64, power: f64, _: f64) -> (f64, f64) {
+        (power, if y < 0.0 { 0.5 * power / (LN_2 * y) } else { 0.0 })
     }
 }
 
@@ -82,12 +87,11 @@ impl Shape for shape::Matern32 {
     const NAME: &'static str = "matern32";
     #[inline(always)]
     fn argument(r2: f64) -> f64 {
-        near((3.0 * r2).sqrt())
+        root(3.0, r2)
     }
     #[inline(always)]
-    fn kappa_at<const FMA: bool>(a: f64, _: f64) -> (f64, f64) {
-        let e = exp_near::<FMA>(-a);
-        (fma::<FMA>(a, e, e), -1.5 * e)
+    fn kappa_of<const FMA: bool>(y: f64, power: f64, _: f64) -> (f64, f64) {
+        (fma::<FMA>(-LN_2 * y, power, power), -1.5 * power)
     }
 }
 
@@ -95,20 +99,25 @@ impl Shape for shape::Matern52 {
     const NAME: &'static str = "matern52";
     #[inline(always)]
     fn argument(r2: f64) -> f64 {
-        near((5.0 * r2).sqrt())
+        root(5.0, r2)
     }
     #[inline(always)]
-    fn kappa_at<const FMA: bool>(a: f64, _: f64) -> (f64, f64) {
-        let e = exp_near::<FMA>(-a);
-        (e * (1.0 + a + a * a / 3.0), -5.0 / 6.0 * e * (1.0 + a))
+    fn kappa_of<const FMA: bool>(y: f64, power: f64, _: f64) -> (f64, f64) {
+        let a = -LN_2 * y;
+        (power * (1.0 + a + a * a / 3.0), -5.0 / 6.0 * power * (1.0 + a))
     }
 }
 
 impl Shape for shape::RationalQuadratic {
     const NAME: &'static str = "rational_quadratic";
     const HAS_ALPHA: bool = true;
+    const HAS_POWER: bool = false;
     #[inline(always)]
-    fn kappa_at<const FMA: bool>(r2: f64, alpha: f64) -> (f64, f64) {
+    fn argument(r2: f64) -> f64 {
+        r2
+    }
+    #[inline(always)]
+    fn kappa_of<const FMA: bool>(r2: f64, _: f64, alpha: f64) -> (f64, f64) {
         let log_base = (r2 / (2.0 * alpha)).ln_1p();
         let k = (-alpha * log_base).exp();
         (k, -0.5 * k / (1.0 + r2 / (2.0 * alpha)))
@@ -119,9 +128,58 @@ impl Shape for shape::RationalQuadratic {
     }
 }
 
-/// σ²κ and σ²∂κ/∂r².
+/// Numbers that go together: four registers of most machines.
+const SOME: usize = 16;
+
+/// Takes a row from arguments to σ²κ, with σ²∂κ/∂r² in `slopes` unless that is empty, while the `next` row, which may be empty,
+/// goes from r² to arguments: its roots are taken beside the powers.
 #[inline(always)]
-pub(super) fn scaled<S: Shape, const FMA: bool>(argument: f64, variance: f64, alpha: f64) -> (f64, f64) {
-    let (kappa, slope) = S::kappa_at::<FMA>(argument, alpha);
-    (variance * kappa, variance * slope)
+pub(super) fn advance<S: Shape, const FMA: bool, const L: usize>(
+    row: &mut [f64],
+    next: &mut [f64],
+    slopes: &mut [f64],
+    (variance, alpha): (f64, f64),
+) {
+    let (some, last) = row.as_chunks_mut::<SOME>();
+    let (next, last_next) = next.as_chunks_mut::<SOME>();
+    let (slopes, last_slopes) = slopes.as_chunks_mut::<SOME>();
+    let (mut next, mut slopes) = (next.iter_mut(), slopes.iter_mut());
+    for row in some {
+        if let Some(next) = next.next() {
+            *next = next.map(S::argument);
+        }
+        let (values, own) = scaled::<S, FMA, L>(row, variance, alpha);
+        *row = values;
+        if let Some(slopes) = slopes.next() {
+            *slopes = own;
+        }
+    }
+    if !last.is_empty() {
+        last_next.iter_mut().for_each(|v| *v = S::argument(*v));
+        let mut all = [0.0; SOME];
+        all[..last.len()].copy_from_slice(last);
+        let (values, own) = scaled::<S, FMA, L>(&all, variance, alpha);
+        last.copy_from_slice(&values[..last.len()]);
+        last_slopes.copy_from_slice(&own[..last_slopes.len()]);
+    }
+}
+
+/// σ²κ and σ²∂κ/∂r² of some arguments.
+#[inline(always)]
+fn scaled<S: Shape, const FMA: bool, const L: usize>(
+    arguments: &[f64; SOME],
+    variance: f64,
+    alpha: f64,
+) -> ([f64; SOME], [f64; SOME]) {
+    let mut powers = *arguments;
+    if S::HAS_POWER {
+        exp2_decays::<FMA, L>(powers.as_chunks_mut().0);
+    }
+    let (mut values, mut slopes) = ([0.0; SOME], [0.0; SOME]);
+    for i in 0..SOME {
+        let (kappa, slope) = S::kappa_of::<FMA>(arguments[i], powers[i], alpha);
+        values[i] = variance * kappa;
+        slopes[i] = variance * slope;
+    }
+    (values, slopes)
 }

@@ -12,12 +12,12 @@
 //!           −∂F/∂ℓ_q ℓ_q = G e² + 2 e t A_1 + t² A_2
 //! ```
 
-use super::shapes::scaled;
+use super::shapes::advance;
 use super::{Shape, Stationary};
 use crate::kernel::star::{LANES, Star, StarBlocks, StarKernel};
 use crate::mat::Mat;
 use crate::scratch::Scratch;
-use crate::vmath::{Vectorized, fma, vectorize};
+use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
 
 type Lanes = [f64; LANES];
 const ZERO: Lanes = [0.0; LANES];
@@ -71,7 +71,7 @@ impl<S: Shape> StarBlocks for Blocks<'_, S> {
         if keep && self.slope.len() < out.len() {
             self.slope = Scratch::take(out.len());
         }
-        vectorize(Cross { blocks: self, at, keep, out });
+        in_lanes(Cross { blocks: self, at, keep, out });
     }
 
     fn pull(&mut self, at: &Star<'_>, k: &Mat, bar: &Mat, mean: &mut Mat, std: &mut Mat) {
@@ -160,42 +160,26 @@ impl<S: Shape> Cross<'_, '_, S> {
     }
 }
 
-impl<S: Shape> Vectorized for Cross<'_, '_, S> {
+impl<S: Shape> Laned for Cross<'_, '_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<const FMA: bool, const L: usize>(self) {
         let Blocks { kernel, z, axes, slope, .. } = self.blocks;
         let (variance, alpha, width) = (kernel.variance.get(), kernel.alpha(), self.out.cols());
-        // A row waits with its arguments for the next one, whose roots are taken beside its exponentials.
-        let mut slopes = slope.chunks_exact_mut(width);
+        // A row waits with its arguments for the next one, whose roots are taken beside its powers.
+        let kept = if self.keep { &mut slope[..] } else { &mut [] };
+        let (mut slopes, scales) = (kept.chunks_exact_mut(width), (variance, alpha));
         let mut before: &mut [f64] = &mut [];
         for (j, row) in self.out.as_mut_slice().chunks_exact_mut(width).enumerate() {
             Self::distances::<FMA>(axes, self.at, z.row(j), row);
             if j == 0 {
                 row.iter_mut().for_each(|v| *v = S::argument(*v));
-            } else if self.keep {
-                let slope = slopes.next().unwrap_or_default();
-                for ((v, k), slope) in row.iter_mut().zip(before).zip(slope) {
-                    *v = S::argument(*v);
-                    (*k, *slope) = scaled::<S, FMA>(*k, variance, alpha);
-                }
             } else {
-                for (v, k) in row.iter_mut().zip(before) {
-                    *v = S::argument(*v);
-                    *k = scaled::<S, FMA>(*k, variance, alpha).0;
-                }
+                advance::<S, FMA, L>(before, row, slopes.next().unwrap_or_default(), scales);
             }
             before = row;
         }
-        if self.keep {
-            for (k, slope) in before.iter_mut().zip(slopes.next().unwrap_or_default()) {
-                (*k, *slope) = scaled::<S, FMA>(*k, variance, alpha);
-            }
-        } else {
-            for k in before {
-                *k = scaled::<S, FMA>(*k, variance, alpha).0;
-            }
-        }
+        advance::<S, FMA, L>(before, &mut [], slopes.next().unwrap_or_default(), scales);
     }
 }
 

@@ -9,13 +9,13 @@
 //! of the points costs them. The slope of κ is kept from a block to its adjoint. Inputs of many columns have their adjoint by
 //! products of matrices, see [`Wide`].
 
-use super::shapes::scaled;
+use super::shapes::advance;
 use super::wide::{WIDE, Wide};
 use super::{Shape, Stationary};
 use crate::kernel::BLOCK_POINTS as WIDTH;
 use crate::kernel::blocks::{CrossBlocks, at};
 use crate::mat::Mat;
-use crate::vmath::{Vectorized, fma, vectorize};
+use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
 
 /// Points side by side.
 type Lanes = [f64; WIDTH];
@@ -86,7 +86,7 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
             return;
         }
         self.take(x);
-        vectorize(Cross { tile: self, place, out });
+        in_lanes(Cross { tile: self, place, out });
     }
 
     fn cross_adjoint(&mut self, place: usize, x: &Mat, k: &Mat, bar: &Mat, x_bar: &mut Mat) {
@@ -143,33 +143,28 @@ struct Cross<'t, 'a, S: Shape> {
     out: &'t mut Mat,
 }
 
-impl<S: Shape> Vectorized for Cross<'_, '_, S> {
+impl<S: Shape> Laned for Cross<'_, '_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<const FMA: bool, const L: usize>(self) {
         let Tile { kernel, z, x, slopes, .. } = self.tile;
         let (width, dim) = (x.cols(), kernel.dim);
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
         let slope = at(slopes, self.place);
         slope.resize(z.rows() * width, 0.0);
-        // A row waits with its arguments for the next one, whose roots are taken beside its exponentials.
-        let mut slopes = slope.chunks_exact_mut(width);
+        // A row waits with its arguments for the next one, whose roots are taken beside its powers.
+        let (mut slopes, scales) = (slope.chunks_exact_mut(width), (variance, alpha));
         let mut before: &mut [f64] = &mut [];
         for (z, row) in z.as_slice().chunks_exact(dim).zip(self.out.as_mut_slice().chunks_exact_mut(width)) {
             distances::<FMA>(z, x.as_slice(), row);
             if before.is_empty() {
                 row.iter_mut().for_each(|v| *v = S::argument(*v));
             } else {
-                for ((v, k), slope) in row.iter_mut().zip(before).zip(slopes.next().unwrap_or_default()) {
-                    *v = S::argument(*v);
-                    (*k, *slope) = scaled::<S, FMA>(*k, variance, alpha);
-                }
+                advance::<S, FMA, L>(before, row, slopes.next().unwrap_or_default(), scales);
             }
             before = row;
         }
-        for (k, slope) in before.iter_mut().zip(slopes.next().unwrap_or_default()) {
-            (*k, *slope) = scaled::<S, FMA>(*k, variance, alpha);
-        }
+        advance::<S, FMA, L>(before, &mut [], slopes.next().unwrap_or_default(), scales);
     }
 }
 
