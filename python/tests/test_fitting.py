@@ -86,9 +86,11 @@ def test_a_fork_has_threads_of_its_own():
         import multiprocessing
         import numpy as np
         import latentgp as lg
-        Y = np.random.default_rng(0).normal(size=(60, 5))
+        # So many numbers that those of a latent space are worth the work of several threads.
+        Y = np.random.default_rng(0).normal(size=(9000, 3))
         def fit(seed):
-            return lg.BayesianGPLVM(max_iter=5, random_state=seed).fit(Y).lower_bound_
+            model = lg.BayesianGPLVM(2, n_inducing=4, max_iter=2, random_state=seed).fit(Y)
+            return model.lower_bound_, model.embedding_.sum()
         before = [fit(0), fit(1)]
         with multiprocessing.get_context("fork").Pool(2) as pool:
             assert pool.map(fit, [0, 1]) == before

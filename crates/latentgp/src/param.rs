@@ -363,6 +363,29 @@ mod tests {
     }
 
     #[test]
+    fn many_numbers_go_in_pieces_to_the_same_bits() {
+        const LEN: usize = 2 * blocks::MANY + 7;
+        let u: Vec<f64> = (0..LEN).map(|i| 3.0 * (i as f64).sin()).collect();
+        let grad: Vec<f64> = (0..LEN).map(|i| (0.7 * i as f64).cos()).collect();
+        for t in ALL {
+            let on = |threads: usize| {
+                let (mut theta, mut out) = (vec![f64::NAN; LEN], vec![f64::NAN; LEN]);
+                rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
+                    t.forward_all(&u, &mut theta);
+                    t.chain_all(&theta, &grad, &mut out);
+                });
+                (theta, out)
+            };
+            let (theta, out) = on(1);
+            assert_eq!(on(3), (theta.clone(), out.clone()));
+            for i in 0..LEN {
+                assert!((theta[i] - t.forward(u[i])).abs() <= 1e-14 * theta[i].abs(), "{t:?} at {i}");
+                assert_eq!(out[i], grad[i] * t.slope(theta[i]), "{t:?} at {i}");
+            }
+        }
+    }
+
+    #[test]
     fn priors_are_differentiated() {
         let all = [
             Prior::Gamma { shape: 2.0, rate: 3.0 },

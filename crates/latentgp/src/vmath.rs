@@ -177,7 +177,7 @@ pub(crate) fn exp<const FMA: bool>(x: f64) -> f64 {
 }
 
 /// Below this 2^y is 2⁻¹⁰²¹, which is nothing beside any other number.
-const EXP2_LEAST: f64 = -1021.0;
+pub(crate) const EXP2_LEAST: f64 = -1021.0;
 /// 2^f = 1 + f Σ c_k fᵏ for |f| ≤ ½: the sum goes through (2^f − 1)/f at the Chebyshev points, and 2^f is 2·10⁻¹⁷ off at the
 /// most.
 const EXP2: [f64; 11] = [
@@ -332,12 +332,7 @@ impl Laned for Exp2Decay<'_> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
-        let (whole, rest) = self.0.as_chunks_mut::<L>();
-        exp2_decays::<FMA, L>(whole);
-        let mut last = [0.0; L];
-        last[..rest.len()].copy_from_slice(rest);
-        exp2_decays::<FMA, L>(std::slice::from_mut(&mut last));
-        rest.copy_from_slice(&last[..rest.len()]);
+        exp2_decays::<FMA, L>(self.0);
     }
 }
 

@@ -88,12 +88,7 @@ impl BayesianGplvm {
 
     /// q(X).
     pub fn latent(&self) -> Gaussians {
-        let copy = |of: &Param| {
-            let mut own = scratch::any(of.value.rows(), of.value.cols());
-            blocks::copy(of.as_slice(), own.as_mut_slice());
-            own
-        };
-        Gaussians { mean: copy(&self.mean), var: copy(&self.var) }
+        Gaussians { mean: self.mean.value.clone(), var: self.var.value.clone() }
     }
 
     /// N, D, Q, M.
@@ -153,10 +148,15 @@ impl Parameterized for BayesianGplvm {
 impl Model for BayesianGplvm {
     fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         let (n, _, q, m) = self.sizes();
-        let mut latent = self.latent();
         let Some(grad) = grad else {
-            return Ok(self.bound().value(&latent)? - self.kl(None));
+            return Ok(self.bound().value(&self.latent())? - self.kl(None));
         };
+        let [mean, var] = [&self.mean, &self.var].map(|of| {
+            let mut own = scratch::any(n, q);
+            blocks::copy(of.as_slice(), own.as_mut_slice());
+            own
+        });
+        let mut latent = Gaussians { mean, var };
         let (theta, rest) = grad.split_at_mut(param::count(&self.kernel));
         let (noise, rest) = rest.split_at_mut(1);
         theta.fill(0.0);

@@ -1,20 +1,21 @@
-//! Powers of two of four registers abreast.
+//! Powers of two, with AVX2 of four registers abreast.
 //!
 //! A polynomial is a chain of steps that each wait for the one before. Taken one register after the other, those that wait
 //! fill the machine's queues; four chains go side by side in the time of little more than one. The compiler would order the
-//! steps its own way: after each of them an instruction that does nothing needs all four.
+//! steps its own way: after each of them, an assembly of no instructions needs all four. Other machines take a plain loop.
 
 use super::exp2_decay;
 
-/// y ← 2^y, as [`exp2_decay`] has it but for rounding, for y ≤ 0 in any number of registers. What comes out depends on
-/// neither their number nor their place.
+/// y ← 2^y, as [`exp2_decay`] has it but for rounding, for y ≤ 0. What comes out depends on neither how many there are nor
+/// where they stand.
 ///
 /// On x86-64, `FMA` with four lanes is only for loops that [`in_lanes`](super::in_lanes) runs.
 #[inline(always)]
-pub(crate) fn exp2_decays<const FMA: bool, const L: usize>(y: &mut [[f64; L]]) {
+pub(crate) fn exp2_decays<const FMA: bool, const L: usize>(y: &mut [f64]) {
     #[cfg(target_arch = "x86_64")]
     if FMA && L == 4 {
-        let (fours, rest) = y.as_flattened_mut().as_chunks_mut::<16>();
+        debug_assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"));
+        let (fours, rest) = y.as_chunks_mut();
         for four in fours {
             // SAFETY: such loops are run where AVX2 and FMA were detected.
             unsafe { avx2::exp2(four) };
@@ -28,7 +29,7 @@ pub(crate) fn exp2_decays<const FMA: bool, const L: usize>(y: &mut [[f64; L]]) {
         }
         return;
     }
-    y.as_flattened_mut().iter_mut().for_each(|y| *y = exp2_decay::<FMA>(*y));
+    y.iter_mut().for_each(|y| *y = exp2_decay::<FMA>(*y));
 }
 
 #[cfg(target_arch = "x86_64")]

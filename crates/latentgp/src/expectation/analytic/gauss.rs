@@ -86,7 +86,7 @@ impl<'t, const L: usize> Single<'t, L> {
         for (side, delta) in self.sides.iter().zip(&group.delta[c * (group.dim + 1)..]) {
             add_squares::<FMA, L>(&mut exponents, side, delta);
         }
-        exp2_decays::<FMA, L>(&mut exponents);
+        exp2_decays::<FMA, L>(exponents.as_flattened_mut());
         exponents
     }
 

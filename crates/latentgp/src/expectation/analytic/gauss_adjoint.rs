@@ -18,7 +18,7 @@ pub(super) struct Bars<'g> {
     pub var: &'g mut [f64],
 }
 
-/// The second term of a pair by itself, as Ψ1 has it: `weigh(n, out)` writes F̄ of its values at point n. Its z̄ goes to the
+/// The term of a pair with itself, by itself, as Ψ1 has it: `weigh(n, out)` writes F̄ of its values at point n. Its z̄ goes to the
 /// slopes of the pair, and stays 0 in its own.
 pub(super) struct SingleBar<'g> {
     pub pair: &'g Pair<'g>,
@@ -26,8 +26,8 @@ pub(super) struct SingleBar<'g> {
     pub slopes: &'g mut Slopes,
 }
 
-/// Backward of a pair whose F̄, rows × cols, is the same at every point, with its values, if they were kept; and of its
-/// second term by itself, if that is wanted.
+/// Backward of a pair whose F̄, rows × cols, is the same at every point, with its values, if they were kept; and of the
+/// term by itself, where both terms are the same.
 pub(super) fn pull(
     pair: &Pair<'_>,
     q: &Gaussians,
@@ -74,7 +74,7 @@ fn gather<const FMA: bool, const L: usize>(
 }
 
 /// What a term gives in one dimension, in its pair with itself and by itself: Σ rδ², Σ vδ, Σ tδ², and the sum of what z̄ gets,
-/// of which μ̄ is the opposite.
+/// of which μ̄ is the opposite: what v and r give there cancels but for its part in D.
 struct Joined<const L: usize> {
     square: [f64; L],
     linked: [f64; L],
@@ -325,13 +325,13 @@ impl Laned for Pull<'_> {
         let Pull { pair, q, z, points, weights, kept, mut bars, slopes, single } = self;
         let shape = pair.shape();
         debug_assert!(kept.is_none_or(|kept| kept.len() >= shape.numbers(points.len())));
+        debug_assert!(single.is_none() || shape.same);
         let mut kept = kept.map(|kept| kept.chunks_exact(shape.kept::<L>()));
         let mut group = Group::<L>::new(z, shape);
         let (dim, features) = (group.dim, group.dim + 1);
         let mut all = vec![[[0.0; HALF]; BLOCK]; shape.tiles()];
         shape.each_pair(|i, j, tile, r, w| all[tile][r][w] = weights[i * shape.cols + j]);
-        // Sums of the rows and of the columns, and their z̄; where the terms are the same, sums are joined before they are
-        // gathered.
+        // Sums of the rows and of the columns, and their z̄; where the terms are the same, both are gathered as one.
         let lengths = [shape.row_blocks(), group.right.len()].map(|blocks| blocks * features * BLOCK * L);
         let mut room = [lengths, lengths].map(|lengths| lengths.map(Scratch::take));
         room.as_flattened_mut().iter_mut().for_each(|room| room.fill(0.0));

@@ -240,7 +240,7 @@ impl<const L: usize> Group<L> {
     #[inline(always)]
     pub fn values<const FMA: bool, const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<L> {
         let mut values = self.exponents::<FMA, TOP>(b, c, h);
-        exp2_decays::<FMA, L>(values[TOP..].as_flattened_mut());
+        exp2_decays::<FMA, L>(values[TOP..].as_flattened_mut().as_flattened_mut());
         values
     }
 

@@ -1,6 +1,6 @@
 //! The shapes κ(r²) of stationary kernels.
 
-use crate::vmath::{exp2_decay, exp2_decays, fma};
+use crate::vmath::{EXP2_LEAST, exp2_decay, exp2_decays, fma};
 use std::f64::consts::{LN_2, LOG2_E};
 
 /// The shapes of the stationary kernels here.
@@ -30,7 +30,7 @@ pub trait Shape: Copy + Default + Send + Sync + 'static {
     const HAS_ALPHA: bool = false;
     /// Whether κ is made of a power of two.
     const HAS_POWER: bool = true;
-    /// What κ is computed from: the exponent of its power of two, from −1021 to 0, or r² where it has none. Where that takes a
+    /// What κ is computed from: the exponent of its power of two, at most 0, or r² where it has none. Where that takes a
     /// root, loops may take it ahead, as processors take roots beside other work but not if it waits for them.
     fn argument(r2: f64) -> f64;
     /// κ and ∂κ/∂r² from the [`argument`](Self::argument) and its power of two.
@@ -53,9 +53,8 @@ pub trait Shape: Copy + Default + Send + Sync + 'static {
 /// −log₂e · √(by r²), or an exponent at which the power is nothing, however large the factor before it. NaN stays NaN.
 #[inline(always)]
 fn root(by: f64, r2: f64) -> f64 {
-    const FAR: f64 = -1021.0;
     let y = -(by * LOG2_E * LOG2_E * r2).sqrt();
-    if FAR > y { FAR } else { y }
+    if EXP2_LEAST > y { EXP2_LEAST } else { y }
 }
 
 impl Shape for shape::Rbf {
@@ -148,38 +147,34 @@ pub(super) fn advance<S: Shape, const FMA: bool, const L: usize>(
         if let Some(next) = next.next() {
             *next = next.map(S::argument);
         }
-        let (values, own) = scaled::<S, FMA, L>(row, variance, alpha);
-        *row = values;
-        if let Some(slopes) = slopes.next() {
-            *slopes = own;
-        }
+        scaled::<S, FMA, L>(row, slopes.next(), variance, alpha);
     }
     if !last.is_empty() {
         last_next.iter_mut().for_each(|v| *v = S::argument(*v));
-        let mut all = [0.0; SOME];
+        let (mut all, mut own) = ([0.0; SOME], [0.0; SOME]);
         all[..last.len()].copy_from_slice(last);
-        let (values, own) = scaled::<S, FMA, L>(&all, variance, alpha);
-        last.copy_from_slice(&values[..last.len()]);
+        scaled::<S, FMA, L>(&mut all, Some(&mut own), variance, alpha);
+        last.copy_from_slice(&all[..last.len()]);
         last_slopes.copy_from_slice(&own[..last_slopes.len()]);
     }
 }
 
-/// σ²κ and σ²∂κ/∂r² of some arguments.
+/// From some arguments to σ²κ, with σ²∂κ/∂r² where it is wanted.
 #[inline(always)]
 fn scaled<S: Shape, const FMA: bool, const L: usize>(
-    arguments: &[f64; SOME],
+    row: &mut [f64; SOME],
+    slopes: Option<&mut [f64; SOME]>,
     variance: f64,
     alpha: f64,
-) -> ([f64; SOME], [f64; SOME]) {
-    let mut powers = *arguments;
+) {
+    let (arguments, mut powers) = (*row, [1.0; SOME]);
     if S::HAS_POWER {
-        exp2_decays::<FMA, L>(powers.as_chunks_mut().0);
+        powers = arguments;
+        exp2_decays::<FMA, L>(&mut powers);
     }
-    let (mut values, mut slopes) = ([0.0; SOME], [0.0; SOME]);
-    for i in 0..SOME {
-        let (kappa, slope) = S::kappa_of::<FMA>(arguments[i], powers[i], alpha);
-        values[i] = variance * kappa;
-        slopes[i] = variance * slope;
+    let kappa = |i: usize| S::kappa_of::<FMA>(arguments[i], powers[i], alpha);
+    *row = std::array::from_fn(|i| variance * kappa(i).0);
+    if let Some(slopes) = slopes {
+        *slopes = std::array::from_fn(|i| variance * kappa(i).1);
     }
-    (values, slopes)
 }

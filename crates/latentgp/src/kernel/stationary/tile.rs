@@ -303,7 +303,7 @@ mod tests {
     const TOLERANCE: f64 = 1e-12;
 
     /// Points in lanes, the last repeated.
-    fn in_lanes(x: &Mat) -> Mat {
+    fn lanes_of(x: &Mat) -> Mat {
         Mat::from_fn(x.cols(), x.rows().next_multiple_of(WIDTH), |q, n| x[(n.min(x.rows() - 1), q)])
     }
 
@@ -332,7 +332,7 @@ mod tests {
         let (ranges, mut values) = ([0..rows[0], rows[0]..n], [Mat::default(), Mat::default()]);
         for _twice in 0..2 {
             for (place, range) in ranges.iter().enumerate() {
-                let points = in_lanes(&x.slice_rows(range.start, range.end));
+                let points = lanes_of(&x.slice_rows(range.start, range.end));
                 let own = &mut values[place];
                 own.resize(m, points.cols());
                 blocks.cross(place, &points, own);
@@ -340,7 +340,7 @@ mod tests {
                 near(rows.as_slice(), k.slice_rows(range.start, range.end).as_slice(), "k");
             }
             for (place, range) in ranges.iter().enumerate() {
-                let points = in_lanes(&x.slice_rows(range.start, range.end));
+                let points = lanes_of(&x.slice_rows(range.start, range.end));
                 let (mut x_bar, mut own) = (Mat::zeros(dim, points.cols()), Mat::zeros(m, points.cols()));
                 for (n, j) in range.clone().flat_map(|n| (0..m).map(move |j| (n, j))) {
                     own[(j, n - range.start)] = bar[(n, j)];
