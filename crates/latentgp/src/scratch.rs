@@ -26,6 +26,12 @@ pub(crate) fn shape(mat: &mut Mat, rows: usize, cols: usize) {
     mat.resize(rows, cols);
 }
 
+/// Copies a matrix, with room from here if there is none yet.
+pub(crate) fn copy(from: &Mat, to: &mut Mat) {
+    shape(to, from.rows(), from.cols());
+    to.as_mut_slice().copy_from_slice(from.as_slice());
+}
+
 /// A matrix whose numbers are arbitrary.
 pub(crate) fn any(rows: usize, cols: usize) -> Mat {
     let mut mat = Mat::default();

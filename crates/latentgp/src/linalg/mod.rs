@@ -12,6 +12,7 @@ pub use cholesky::Cholesky;
 
 use crate::error::{Error, Result};
 use crate::mat::Mat;
+use crate::scratch;
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par, Side};
@@ -103,6 +104,32 @@ fn add_lower(alpha: f64, a: MatRef<'_, f64>, b: MatRef<'_, f64>, out: &mut Mat) 
         Par::Seq,
     );
     clear_registers();
+}
+
+/// L⁻¹ for many matrices.
+pub(crate) struct Whitener<'l> {
+    of: &'l Cholesky,
+    solver: Option<rows::Solver>,
+}
+
+impl<'l> Whitener<'l> {
+    pub fn new(of: &'l Cholesky) -> Self {
+        Whitener { of, solver: rows::Solver::new(of.l()) }
+    }
+
+    /// out ← L⁻¹ b, in the room that `out` has, or in some from [`scratch`].
+    pub fn apply(&self, b: &Mat, out: &mut Mat) {
+        match self.solver.as_ref().filter(|solver| solver.suits(b.cols())) {
+            Some(solver) => {
+                scratch::shape(out, b.rows(), b.cols());
+                solver.solve(b, out);
+            }
+            None => {
+                scratch::copy(b, out);
+                self.of.solve_l(out);
+            }
+        }
+    }
 }
 
 /// Copies the lower triangle to the upper one.

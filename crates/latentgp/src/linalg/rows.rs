@@ -1,10 +1,10 @@
-//! Products of rows with rows, for matrices of a few dozen rows that are much longer.
+//! Products of rows with rows, and triangular solves, for matrices of a few dozen rows that are much longer.
 //!
 //! Long rows are contiguous along the sum, so that tiles of dot products run from where the numbers are: nothing is packed,
-//! and a symmetric product costs little more than its half.
+//! and a symmetric product costs little more than its half. A factor that solves for many matrices is packed once.
 
 use crate::mat::Mat;
-use crate::vmath::{Vectorized, fma, vectorize};
+use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
 
 /// Partial sums of a dot product.
 const LANES: usize = 4;
@@ -74,6 +74,112 @@ fn dots<const FMA: bool>(a: [&[f64]; ROWS], b: [&[f64]; COLS]) -> [[f64; COLS]; 
     std::hint::black_box(sums).map(|sums| sums.map(|s| (s[0] + s[1]) + (s[2] + s[3])))
 }
 
+/// Columns that are solved for at once: two registers of most machines.
+const COLUMNS: usize = 8;
+/// Rows that are: ten sums keep the machine busy, and fit its registers.
+const FIVE: usize = 5;
+
+/// A lower triangular matrix that solves for many others.
+pub(super) struct Solver {
+    m: usize,
+    /// Of five rows at a time, one column after the other up to the diagonal; rows beyond the last are zeros.
+    fives: Vec<[f64; FIVE]>,
+    /// 1/L_ii.
+    inverse: Vec<f64>,
+}
+
+impl Solver {
+    /// `None` where a backend does better: with many rows.
+    pub fn new(l: &Mat) -> Option<Self> {
+        const FEW: usize = 128;
+        let m = l.rows();
+        let at = |i: usize, j: usize| if i < m { l[(i, j)] } else { 0.0 };
+        let five = |top: usize, j: usize| std::array::from_fn(|r| at(top + r, j));
+        let columns = |top: usize| 0..(top + FIVE).min(m);
+        (1..=FEW).contains(&m).then(|| Solver {
+            m,
+            fives: (0..m).step_by(FIVE).flat_map(|top| columns(top).map(move |j| five(top, j))).collect(),
+            inverse: (0..m).map(|i| 1.0 / l[(i, i)]).collect(),
+        })
+    }
+
+    /// Whether it solves for rows of this length.
+    pub fn suits(&self, cols: usize) -> bool {
+        cols > 0 && cols.is_multiple_of(COLUMNS)
+    }
+
+    /// out ← L⁻¹ b, of the same shape.
+    pub fn solve(&self, b: &Mat, out: &mut Mat) {
+        debug_assert!(b.rows() == self.m && self.suits(b.cols()) && b.len() == out.len());
+        in_lanes(Solve { l: self, b, out });
+    }
+}
+
+struct Solve<'a> {
+    l: &'a Solver,
+    b: &'a Mat,
+    out: &'a mut Mat,
+}
+
+impl Laned for Solve<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool, const L: usize>(self) {
+        match L {
+            8 => self.columns::<FMA, 8, 1>(),
+            _ => self.columns::<FMA, 4, 2>(),
+        }
+    }
+}
+
+impl Solve<'_> {
+    /// Eight columns at a time, V registers of L numbers.
+    #[inline(always)]
+    fn columns<const FMA: bool, const L: usize, const V: usize>(self) {
+        let Solver { m, fives, inverse } = self.l;
+        let chunks = self.b.cols() / COLUMNS;
+        let b: &[[[f64; L]; V]] = self.b.as_slice().as_chunks().0.as_chunks().0;
+        let out: &mut [[[f64; L]; V]] = self.out.as_mut_slice().as_chunks_mut().0.as_chunks_mut().0;
+        for c in 0..chunks {
+            let mut rest = fives.as_slice();
+            for top in (0..*m).step_by(FIVE) {
+                let rows = FIVE.min(m - top);
+                let (panel, others) = rest.split_at(top + rows);
+                let (above, own) = panel.split_at(top);
+                rest = others;
+                let mut sums: [[[f64; L]; V]; FIVE] =
+                    std::array::from_fn(|r| b[(top + r).min(m - 1) * chunks + c]);
+                for (five, line) in above.iter().zip(out[c..].iter().step_by(chunks)) {
+                    less::<FMA, L, V>(&mut sums, five, line, 0);
+                }
+                for (r, five) in own.iter().enumerate() {
+                    let by = inverse[top + r];
+                    let line = sums[r].map(|sum| sum.map(|v| by * v));
+                    less::<FMA, L, V>(&mut sums, five, &line, r + 1);
+                    out[(top + r) * chunks + c] = line;
+                }
+            }
+        }
+    }
+}
+
+/// sums − five lineᵀ, from row `from` on.
+#[inline(always)]
+fn less<const FMA: bool, const L: usize, const V: usize>(
+    sums: &mut [[[f64; L]; V]; FIVE],
+    five: &[f64; FIVE],
+    line: &[[f64; L]; V],
+    from: usize,
+) {
+    for r in from..FIVE {
+        for v in 0..V {
+            for l in 0..L {
+                sums[r][v][l] = fma::<FMA>(-five[r], line[v][l], sums[r][v][l]);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +200,22 @@ mod tests {
                     assert!((fast[(i, j)] - expected).abs() < 1e-12 * (1.0 + expected.abs()), "{m} {n}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn solves_are_those_of_the_factor() {
+        for (m, n) in [(1, 8), (3, 16), (5, 8), (7, 5), (20, 64), (33, 24), (130, 8)] {
+            let some = Mat::from_fn(m, m + 2, |i, j| ((i * m + 3 * j) as f64 * 0.3).cos());
+            let mut square = linalg::mul_nt(&some, &some);
+            (0..m).for_each(|i| square[(i, i)] += 1.0);
+            let factor = linalg::Cholesky::new(&square, "a").unwrap();
+            let b = Mat::from_fn(m, n, |i, j| ((i * n + j) as f64 * 0.7).sin());
+            let (mut fast, mut slow) = (Mat::default(), b.clone());
+            linalg::Whitener::new(&factor).apply(&b, &mut fast);
+            factor.solve_l(&mut slow);
+            let near = |(fast, slow): (&f64, &f64)| (fast - slow).abs() < 1e-12 * (1.0 + slow.abs());
+            assert!(fast.as_slice().iter().zip(slow.as_slice()).all(near), "{m} {n}");
         }
     }
 }
