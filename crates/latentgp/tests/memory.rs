@@ -80,14 +80,14 @@ fn measure() {
             assert!(forward < said && backward < said, "{rule} at N = {n}, M = {m}");
             let kept = peak(|| {
                 let [z_bar, mean, var] = &mut grads;
-                let (psi, back) = rule.psi_and_back(kernel, &q, &z).unwrap();
+                let (psi, back) = rule.psi_and_back(kernel, &q, &z, None).unwrap();
                 back(&psi, PsiGrad { theta: &mut theta, z: z_bar, mean, var }).unwrap();
             });
             assert!(kept < said + MOST_KEPT, "{rule} at N = {n}, M = {m} kept {kept} bytes");
             let y = Mat::filled(n, 3, 1.0);
             let kept = peak(|| {
                 let [z_bar, mean, var] = &mut grads;
-                let (found, back) = rule.psi_y_and_back(kernel, &q, &z, &y).unwrap();
+                let (found, back) = rule.psi_y_and_back(kernel, &q, &z, &y, None).unwrap();
                 back(&found, PsiGrad { theta: &mut theta, z: z_bar, mean, var }).unwrap();
             });
             assert!(kept < said + MOST_KEPT, "{rule} at N = {n}, M = {m} kept {kept} bytes with outputs");

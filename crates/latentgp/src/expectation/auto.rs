@@ -39,11 +39,19 @@ impl Expectation for Auto {
         kernel: &'a dyn Kernel,
         q: &'a Gaussians,
         z: &'a Mat,
+        whiten: Option<&'a Cholesky>,
     ) -> Result<(Psi, Back<'a>)> {
-        Auto::choice(kernel).psi_and_back(kernel, q, z)
+        Auto::choice(kernel).psi_and_back(kernel, q, z, whiten)
     }
-    fn psi_y(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, y: &Mat) -> Result<PsiY> {
-        Auto::choice(kernel).psi_y(kernel, q, z, y)
+    fn psi_y(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        y: &Mat,
+        whiten: Option<&Cholesky>,
+    ) -> Result<PsiY> {
+        Auto::choice(kernel).psi_y(kernel, q, z, y, whiten)
     }
     fn psi_y_and_back<'a>(
         &'a self,
@@ -51,8 +59,9 @@ impl Expectation for Auto {
         q: &'a Gaussians,
         z: &'a Mat,
         y: &'a Mat,
+        whiten: Option<&'a Cholesky>,
     ) -> Result<(PsiY, BackY<'a>)> {
-        Auto::choice(kernel).psi_y_and_back(kernel, q, z, y)
+        Auto::choice(kernel).psi_y_and_back(kernel, q, z, y, whiten)
     }
     fn psi_adjoint(
         &self,

@@ -89,10 +89,11 @@ impl Expectation for Mixed {
         kernel: &'a dyn Kernel,
         q: &'a Gaussians,
         z: &'a Mat,
+        whiten: Option<&'a Cholesky>,
     ) -> Result<(Psi, Back<'a>)> {
         match self.whole(q, &split(q)) {
-            Some(whole) => whole.psi_and_back(kernel, q, z),
-            None => nothing_kept(self, kernel, q, z),
+            Some(whole) => whole.psi_and_back(kernel, q, z, whiten),
+            None => nothing_kept(self, kernel, q, z, whiten),
         }
     }
 

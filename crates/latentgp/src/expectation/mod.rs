@@ -153,9 +153,24 @@ fn nothing_kept<'a, E: Expectation + ?Sized>(
     kernel: &'a dyn Kernel,
     q: &'a Gaussians,
     z: &'a Mat,
+    whiten: Option<&Cholesky>,
 ) -> Result<(Psi, Back<'a>)> {
-    let psi = by.psi(kernel, q, z)?;
+    let psi = psi_by(by, kernel, q, z, whiten)?;
     Ok((psi, Box::new(move |bar, grad| by.psi_adjoint(kernel, q, z, bar, grad))))
+}
+
+/// Ψ, whitened where a factor is given.
+fn psi_by<E: Expectation + ?Sized>(
+    by: &E,
+    kernel: &dyn Kernel,
+    q: &Gaussians,
+    z: &Mat,
+    whiten: Option<&Cholesky>,
+) -> Result<Psi> {
+    match whiten {
+        Some(l) => by.psi_whitened(kernel, q, z, l),
+        None => by.psi(kernel, q, z),
+    }
 }
 
 /// All of Ψ that the bound of outputs Y needs, or adjoints of it.
@@ -241,20 +256,30 @@ pub trait Expectation: CloneExpectation + Send + Sync {
         grad: PsiGrad<'_>,
     ) -> Result<()>;
 
-    /// Ψ and the way back from it, for a gradient that is sure to be wanted: what the way there computed may be kept.
+    /// Ψ, whitened where a factor is given, and the way back from it, for a gradient that is sure to be wanted: what the way
+    /// there computed may be kept. The way back is from Ψ̄2 of Ψ2 itself in either case.
     fn psi_and_back<'a>(
         &'a self,
         kernel: &'a dyn Kernel,
         q: &'a Gaussians,
         z: &'a Mat,
+        whiten: Option<&'a Cholesky>,
     ) -> Result<(Psi, Back<'a>)> {
-        nothing_kept(self, kernel, q, z)
+        nothing_kept(self, kernel, q, z, whiten)
     }
 
-    /// Ψ0, P = Ψ1ᵀY and Ψ2 of outputs Y, N×D, where Ψ1 itself is not wanted. By way of Ψ1, unless a method knows better.
-    fn psi_y(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, y: &Mat) -> Result<PsiY> {
+    /// Ψ0, P = Ψ1ᵀY and Ψ2, whitened where a factor is given, of outputs Y, N×D, where Ψ1 itself is not wanted. By way of Ψ1,
+    /// unless a method knows better.
+    fn psi_y(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        y: &Mat,
+        whiten: Option<&Cholesky>,
+    ) -> Result<PsiY> {
         check_outputs(q, y)?;
-        Ok(project(self.psi(kernel, q, z)?, y))
+        Ok(project(psi_by(self, kernel, q, z, whiten)?, y))
     }
 
     /// The same bits, and the way back from them; see [`psi_and_back`](Self::psi_and_back).
@@ -264,9 +289,10 @@ pub trait Expectation: CloneExpectation + Send + Sync {
         q: &'a Gaussians,
         z: &'a Mat,
         y: &'a Mat,
+        whiten: Option<&'a Cholesky>,
     ) -> Result<(PsiY, BackY<'a>)> {
         check_outputs(q, y)?;
-        Ok(project_and_back(self.psi_and_back(kernel, q, z)?, y))
+        Ok(project_and_back(self.psi_and_back(kernel, q, z, whiten)?, y))
     }
 
     /// The expectation as an expression, as [`parse`] reads it.

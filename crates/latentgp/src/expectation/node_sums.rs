@@ -10,7 +10,7 @@ use super::rule::Rule;
 use super::{Gaussians, Psi, PsiGrad};
 use crate::blocks::{self, part_rows};
 use crate::kernel::{CrossBlocks, Kernel, blocks_of};
-use crate::linalg::{self, Cholesky, Op};
+use crate::linalg::{self, Cholesky, Op, Whitener};
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch;
@@ -33,7 +33,7 @@ pub(super) struct Plan<'a, R: Rule> {
     /// The weight of every node, where all have the same.
     common: Option<f64>,
     /// Where given, Ψ2 is whitened by this factor of Kzz.
-    whiten: Option<&'a Cholesky>,
+    whiten: Option<Whitener<'a>>,
 }
 
 /// The weight that all nodes have, where they have one.
@@ -77,14 +77,15 @@ pub(super) struct Work<'a> {
     kept: Vec<Tile>,
     k_bar: Mat,
     x_bar: Mat,
-    /// Room for K with weights, and for what all tiles of some points share: Ψ1ᵀ or its gradient.
+    /// Room for K whitened, for K with weights, and for what all tiles of some points share: Ψ1ᵀ or its gradient.
+    white: Mat,
     weighted: Mat,
     shared: Mat,
 }
 
 impl Drop for Work<'_> {
     fn drop(&mut self) {
-        let room = [&mut self.k_bar, &mut self.x_bar, &mut self.weighted, &mut self.shared];
+        let room = [&mut self.k_bar, &mut self.x_bar, &mut self.white, &mut self.weighted, &mut self.shared];
         room.into_iter().for_each(scratch::give);
     }
 }
@@ -99,7 +100,12 @@ impl<'a, R: Rule> Plan<'a, R> {
     ) -> Self {
         let weights = rule.weights(q.dim());
         let common = common(&weights);
-        Plan { nodes: Nodes::new(rule, kernel, q, z, weights.len()), weights, common, whiten }
+        Plan {
+            nodes: Nodes::new(rule, kernel, q, z, weights.len()),
+            weights,
+            common,
+            whiten: whiten.map(Whitener::new),
+        }
     }
 
     /// Operations a point, roughly.
@@ -131,6 +137,7 @@ impl<'a, R: Rule> Plan<'a, R> {
             kept: Vec::new(),
             k_bar: Mat::default(),
             x_bar: Mat::default(),
+            white: Mat::default(),
             weighted: Mat::default(),
             shared: Mat::default(),
         }
@@ -147,7 +154,7 @@ impl<'a, R: Rule> Plan<'a, R> {
             work.shared.fill(0.0);
             work.points.place(points, self.nodes.q, 1);
             for nodes in self.nodes.batches(rows) {
-                let Work { blocks, points, tile, kept, weighted, shared, .. } = &mut work;
+                let Work { blocks, points, tile, kept, white, weighted, shared, .. } = &mut work;
                 self.nodes.draw(points, nodes, &mut streams, tile);
                 self.nodes.cross(points, tile, &mut **blocks);
                 let weights = &self.weights[tile.nodes.clone()];
@@ -158,16 +165,19 @@ impl<'a, R: Rule> Plan<'a, R> {
                         sums.iter_mut().zip(k).for_each(|(sum, k)| *sum += w * k);
                     }
                 }
-                if let Some(l) = self.whiten {
-                    l.solve_l(&mut tile.k);
-                }
+                let k = match &self.whiten {
+                    Some(by) => {
+                        by.apply(&tile.k, white);
+                        &*white
+                    }
+                    None => &tile.k,
+                };
                 match self.common {
-                    Some(w) => linalg::add_abt_lower(w, &tile.k, &tile.k, &mut psi2),
+                    Some(w) => linalg::add_abt_lower(w, k, k, &mut psi2),
                     None => {
-                        scratch::shape(weighted, m, tile.k.cols());
-                        weighted.as_mut_slice().copy_from_slice(tile.k.as_slice());
+                        scratch::copy(k, weighted);
                         weigh(weighted, rows, weights);
-                        linalg::add_abt_lower(1.0, &tile.k, weighted, &mut psi2);
+                        linalg::add_abt_lower(1.0, k, weighted, &mut psi2);
                     }
                 }
                 match keep {
@@ -309,11 +319,27 @@ mod tests {
         };
         let z = Mat::from_fn(5, 2, |i, j| at(i + 11, j + 2));
         assert!(Plan::new(rule, kernel, &q, &z, None).keeps() == keeps);
-        let (psi, back) = rule.psi_and_back(kernel, &q, &z).unwrap();
-        assert_eq!(psi, Expectation::psi(rule, kernel, &q, &z).unwrap());
-        let kept = gradient(kernel, &q, &z, |grad| back(&psi, grad).unwrap());
-        let again = gradient(kernel, &q, &z, |grad| rule.psi_adjoint(kernel, &q, &z, &psi, grad).unwrap());
-        assert_eq!(kept, again);
+        let mut kzz = Mat::eye(5);
+        kernel.gram(&z, &mut kzz);
+        (0..5).for_each(|i| kzz[(i, i)] += 0.1);
+        let l = Cholesky::new(&kzz, "Kzz").unwrap();
+        let plain = Expectation::psi(rule, kernel, &q, &z).unwrap();
+        let white = rule.psi_whitened(kernel, &q, &z, &l).unwrap();
+        let whole = l.whiten(&plain.psi2);
+        assert!(
+            white
+                .psi2
+                .as_slice()
+                .iter()
+                .zip(whole.as_slice())
+                .all(|(a, b)| (a - b).abs() < 1e-10 * b.abs().max(1.0))
+        );
+        let again = gradient(kernel, &q, &z, |grad| rule.psi_adjoint(kernel, &q, &z, &plain, grad).unwrap());
+        for (whiten, expected) in [(None, &plain), (Some(&l), &white)] {
+            let (psi, back) = rule.psi_and_back(kernel, &q, &z, whiten).unwrap();
+            assert_eq!(psi, *expected);
+            assert_eq!(gradient(kernel, &q, &z, |grad| back(&plain, grad).unwrap()), again);
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
 
-/// A stream of nodes for one point: each call writes the next ξ.
+/// A stream of nodes for one point: each call writes as many of the next ξ, one after the other, as there is room for.
 pub type Draws<'a> = Box<dyn FnMut(&mut [f64]) + Send + 'a>;
 
 /// Nodes ξ_s and weights w_s for N(0, I).
@@ -110,12 +110,13 @@ impl<R: Rule> Expectation for R {
         kernel: &'a dyn Kernel,
         q: &'a Gaussians,
         z: &'a Mat,
+        whiten: Option<&'a Cholesky>,
     ) -> Result<(Psi, Back<'a>)> {
         check_all(self, kernel, q, z)?;
         if let Some(stars) = Stars::new(self, kernel, q, z) {
-            return Ok(stars.psi_and_back());
+            return Ok(stars.psi_and_back(whiten));
         }
-        let plan = Plan::new(self, kernel, q, z, None);
+        let plan = Plan::new(self, kernel, q, z, whiten);
         let (psi, kept) = plan.psi(plan.keeps());
         let back = move |bar: &Psi, grad: PsiGrad<'_>| {
             plan.psi_adjoint(&kept, bar, grad);
@@ -208,7 +209,7 @@ mod tests {
             let z = Mat::zeros(m, dim);
             let kernel = Constant::new();
             for rule in [&Unscented as &dyn Expectation, &MonteCarlo::new(4, 0), &Cubature5] {
-                let (psi, back) = rule.psi_and_back(&kernel, &q, &z).unwrap();
+                let (psi, back) = rule.psi_and_back(&kernel, &q, &z, None).unwrap();
                 assert_eq!((psi.psi1.rows(), psi.psi1.cols(), psi.psi2.rows()), (n, m, m));
                 let _ = gradient(&kernel, &q, &z, |grad| back(&psi, grad).unwrap());
             }

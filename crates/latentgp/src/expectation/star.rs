@@ -14,7 +14,7 @@ use super::rule::Rule;
 use super::{Back, Gaussians, Psi, PsiGrad};
 use crate::blocks::{self, part_rows};
 use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarBlocks, StarKernel};
-use crate::linalg::{self, Cholesky, Op};
+use crate::linalg::{self, Cholesky, Op, Whitener};
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch;
@@ -112,21 +112,22 @@ impl<'a> Stars<'a> {
     fn forward(
         &self,
         points: Range<usize>,
-        whiten: Option<&Cholesky>,
+        whiten: Option<&Whitener<'_>>,
         keep: bool,
         psi1: &mut [f64],
     ) -> (Mat, Work<'a>) {
         let (m, from, mut work) = (self.z.rows(), points.start, self.work());
-        let (mut psi2, mut weighted) = (Mat::zeros(m, m), Mat::default());
+        let (mut psi2, mut weighted, mut white) = (Mat::zeros(m, m), Mat::default(), Mat::default());
         for points in self.tiles(points, 2 * ROOM) {
             let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
             work.tile.place(points, self.q, LANES);
             for arms in &self.arms {
                 self.cross(&mut work, arms, keep);
-                let k = &mut work.k;
+                let mut k = &work.k;
                 vectorize(AddPsi1 { arms, k, psi1: &mut *psi1 });
-                if let Some(l) = whiten {
-                    l.solve_l(k);
+                if let Some(by) = whiten {
+                    by.apply(k, &mut white);
+                    k = &white;
                 }
                 match self.common {
                     Some(w) => linalg::add_abt_lower(w, k, k, &mut psi2),
@@ -137,6 +138,7 @@ impl<'a> Stars<'a> {
                 }
             }
         }
+        scratch::give(&mut white);
         (psi2, work)
     }
 
@@ -190,8 +192,9 @@ impl<'a> Stars<'a> {
         if n == 0 || m == 0 {
             return (psi, Vec::new());
         }
+        let whiten = whiten.map(Whitener::new);
         let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
-            let (psi2, work) = self.forward(points, whiten, keep, psi1);
+            let (psi2, work) = self.forward(points, whiten.as_ref(), keep, psi1);
             (psi2, keep.then_some(work))
         });
         let add = |(psi2, work)| {
@@ -212,15 +215,16 @@ impl<'a> Stars<'a> {
         self.psi_and_work(whiten, false).0
     }
 
-    /// Ψ and the way back, where that may be kept: each part is one tile, and all of them stay in the cache.
-    pub fn psi_and_back(self) -> (Psi, Back<'a>) {
+    /// Ψ, whitened where a factor is given, and the way back, where that may be kept: each part is one tile, and all of them stay
+    /// in the cache.
+    pub fn psi_and_back(self, whiten: Option<&Cholesky>) -> (Psi, Back<'a>) {
         let (n, arms) = (self.q.n(), self.arms[0].all().len());
         let keep = self.arms.len() == 1
             && n * arms * self.z.rows() <= KEPT
             && n > 0
             && !self.z.is_empty()
             && part_rows(n) <= self.most(2 * ROOM);
-        let (psi, works) = self.psi_and_work(None, keep);
+        let (psi, works) = self.psi_and_work(whiten, keep);
         let back = move |bar: &Psi, grad: PsiGrad<'_>| {
             self.chain(bar, grad, works.into_iter().map(Mutex::new).collect());
             Ok(())
@@ -396,12 +400,16 @@ mod tests {
             close(&what, found.psi2.as_slice(), expected.psi2.as_slice());
         }
         let expected = adjoint(rule, &*plain, &q, &z);
-        let kept = adjoint_by(&*kernel, &q, &z, |bar, grad| {
-            let (psi, back) = rule.psi_and_back(&*kernel, &q, &z).unwrap();
-            close(&what, psi.psi2.as_slice(), rule.psi(&*plain, &q, &z).unwrap().psi2.as_slice());
-            back(bar, grad).unwrap();
-        });
-        for found in [adjoint(rule, &*kernel, &q, &z), kept] {
+        let kept = |whiten: Option<&Cholesky>, psi2: Mat| {
+            adjoint_by(&*kernel, &q, &z, |bar, grad| {
+                let (psi, back) = rule.psi_and_back(&*kernel, &q, &z, whiten).unwrap();
+                assert_eq!(psi.psi2, psi2, "{what}");
+                back(bar, grad).unwrap();
+            })
+        };
+        let there = kept(None, rule.psi(&*kernel, &q, &z).unwrap().psi2);
+        let white = kept(Some(&l), rule.psi_whitened(&*kernel, &q, &z, &l).unwrap().psi2);
+        for found in [adjoint(rule, &*kernel, &q, &z), there, white] {
             close(&what, &found.theta, &expected.theta);
             close(&what, found.z.as_slice(), expected.z.as_slice());
             close(&what, found.mean.as_slice(), expected.mean.as_slice());

@@ -60,6 +60,8 @@ pub(crate) struct BoundGrad<'g> {
 /// Above this estimate of the rounding error that ill-conditioning brings into the bound of one cell,
 /// Ψ2 is whitened block by block.
 const ROUNDING: f64 = 1e-10;
+/// The same where nodes are drawn anew at every step: what they differ by is far more.
+const DRAWN_ROUNDING: f64 = 1e-5;
 /// Above this one the bound is refused where Ψ2 cannot be whitened so.
 const LOST: f64 = 1e-2;
 
@@ -69,9 +71,10 @@ struct GroupPsi {
     each: Vec<(f64, Mat)>,
 }
 
-/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of the only group, and P.
-fn one_group(found: PsiY, kzz: &Cholesky) -> (Vec<(f64, Mat)>, Mat) {
-    (vec![(found.psi0, kzz.whiten(&found.psi2))], found.p)
+/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of the only group, and P, of what may be whitened already.
+fn one_group(found: PsiY, whiten: Option<&Cholesky>, kzz: &Cholesky) -> (Vec<(f64, Mat)>, Mat) {
+    let a = if whiten.is_some() { found.psi2 } else { kzz.whiten(&found.psi2) };
+    (vec![(found.psi0, a)], found.p)
 }
 
 impl SparseBound<'_> {
@@ -88,10 +91,16 @@ impl SparseBound<'_> {
         f64::EPSILON * kzz.condition() * size / self.noise
     }
 
+    /// The factor by which Ψ2 is to be whitened block by block, unless it may be whitened as a whole.
+    fn whiten<'l>(&self, kzz: &'l Cholesky) -> Option<&'l Cholesky> {
+        let most = if self.expectation.is_stochastic() { DRAWN_ROUNDING } else { ROUNDING };
+        (self.rounding(kzz) > most).then_some(kzz)
+    }
+
     /// Ψ0, Ψ1 and L⁻¹Ψ2L⁻ᵀ.
     fn psi(&self, q: &Gaussians, kzz: &Cholesky) -> Result<Psi> {
-        if self.rounding(kzz) > ROUNDING {
-            return self.expectation.psi_whitened(self.kernel, q, self.z, kzz);
+        if let Some(l) = self.whiten(kzz) {
+            return self.expectation.psi_whitened(self.kernel, q, self.z, l);
         }
         let mut psi = self.expectation.psi(self.kernel, q, self.z)?;
         psi.psi2 = kzz.whiten(&psi.psi2);
@@ -125,11 +134,6 @@ impl SparseBound<'_> {
         let p = blocks::mul_tn(&psi1, &self.outputs.filled);
         scratch::give(&mut psi1);
         Ok((each, p))
-    }
-
-    /// Whether there is one group, of all rows, and Ψ2 may be whitened as a whole.
-    fn is_plain(&self, kzz: &Cholesky) -> bool {
-        self.outputs.is_complete() && self.rounding(kzz) <= ROUNDING
     }
 
     /// Errs where rounding would spoil the bound, whatever it is of.
@@ -182,8 +186,9 @@ impl SparseBound<'_> {
     pub fn value(&self, q: &Gaussians) -> Result<f64> {
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
-        let (each, p) = match self.is_plain(&kzz) {
-            true => one_group(self.expectation.psi_y(self.kernel, q, self.z, &self.outputs.filled)?, &kzz),
+        let (whiten, y) = (self.whiten(&kzz), &self.outputs.filled);
+        let (each, p) = match self.outputs.is_complete() {
+            true => one_group(self.expectation.psi_y(self.kernel, q, self.z, y, whiten)?, whiten, &kzz),
             false => self.group_psi_y(q, &kzz)?,
         };
         let values = self.collapse(&each, &p, &kzz, |of, c| self.check_digits(of).map(|()| c.value))?;
@@ -213,10 +218,11 @@ impl SparseBound<'_> {
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
         let mut back = None;
-        let (mut each, p) = if self.is_plain(&kzz) {
-            let (found, way) = self.expectation.psi_y_and_back(self.kernel, q, self.z, y)?;
+        let (mut each, p) = if self.outputs.is_complete() {
+            let whiten = self.whiten(&kzz);
+            let (found, way) = self.expectation.psi_y_and_back(self.kernel, q, self.z, y, whiten)?;
             back = Some(way);
-            one_group(found, &kzz)
+            one_group(found, whiten, &kzz)
         } else {
             self.group_psi_y(q, &kzz)?
         };
@@ -260,28 +266,20 @@ impl SparseBound<'_> {
                 back(&bar, to)?;
                 scratch::give(&mut bar.p);
             }
-            None => self.pull_psi(q, each, blocks::mul_nt(1.0, y, &p_bar), &mut grad)?,
+            None => self.pull_psi(q, &each, blocks::mul_nt(1.0, y, &p_bar), &mut grad)?,
         }
         Ok((value, aside))
     }
 
-    /// Chains Ψ̄ back; `each` holds Ψ̄0 and Ψ̄2 of each group.
+    /// Chains Ψ̄ back pattern by pattern; `each` holds Ψ̄0 and Ψ̄2 of each group.
     fn pull_psi(
         &self,
         q: &Gaussians,
-        mut each: Vec<(f64, Mat)>,
+        each: &[(f64, Mat)],
         psi1_bar: Mat,
         grad: &mut BoundGrad<'_>,
     ) -> Result<()> {
         let m = self.z.rows();
-        if self.outputs.is_complete() {
-            let (psi0, psi2) = each.remove(0);
-            let mut bar = Psi { psi0, psi1: psi1_bar, psi2 };
-            let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
-            let done = self.expectation.psi_adjoint(self.kernel, q, self.z, &bar, to);
-            scratch::give(&mut bar.psi1);
-            return done;
-        }
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
             let own = q.select_rows(&pattern.rows);
             let mut bar =

@@ -1,8 +1,10 @@
 //! Every adjoint against central differences: kernels alone, and every kernel × every expectation.
 
+use latentgp::data::{Scale, Scaling};
 use latentgp::expectation::{self, Expectation, Gaussians, MonteCarlo, QuasiMonteCarlo};
 use latentgp::kernel::{self, Kernel};
-use latentgp::{Mat, check};
+use latentgp::model::{BayesianGplvm, Model, Outputs};
+use latentgp::{Mat, check, param};
 
 const DIM: usize = 3;
 /// Relative agreement of adjoints and differences.
@@ -76,4 +78,40 @@ fn every_kernel_times_every_expectation() {
         closed += usize::from(k.closed_form().is_some());
     }
     assert!(closed >= 10, "rbf, linear, constant, white and six compositions have closed forms");
+}
+
+/// Long lengthscales and little noise: Ψ2 is whitened block by block, and what that computes leads back.
+#[test]
+fn bounds_of_an_ill_conditioned_kzz_have_their_gradients() {
+    for (kernel, rule) in [
+        ("rbf(lengthscale=3)", "analytic"),
+        ("rbf(lengthscale=3) + white(variance=0.001)", "analytic"),
+        ("matern32(lengthscale=40)", "unscented"),
+        ("matern52(lengthscale=20)", "gauss_hermite(points=2)"),
+        ("mlp(hidden=[4, 3], base=rbf)", "cubature5"),
+    ] {
+        let y = Mat::from_fn(70, 2, |i, j| (0.9 * i as f64 + 2.0 * j as f64).sin());
+        let scaling = Scaling::fit(&y, Scale::None).unwrap();
+        let kernel = kernel::parse(kernel, DIM).unwrap();
+        let rule = expectation::parse(rule).unwrap();
+        let what = format!("{kernel} by {rule}");
+        let (q, z) = (inputs(70), points(9, 0.7));
+        let mut model = BayesianGplvm::new(Outputs::new(y), scaling, kernel, rule, q, z, 0.01).unwrap();
+        let mut grad = vec![0.0; param::count(&model)];
+        let value = model.log_evidence(Some(&mut grad)).unwrap();
+        assert_eq!(value, model.log_evidence(None).unwrap(), "{what}");
+        let theta = param::values(&model);
+        // Of the many positions a few are enough.
+        let some: Vec<usize> = (0..theta.len()).filter(|i| *i < 40 || i % 29 == 0).collect();
+        let at: Vec<f64> = some.iter().map(|i| theta[*i]).collect();
+        let slopes = check::differences(&at, |at| {
+            let mut moved = theta.clone();
+            some.iter().zip(at).for_each(|(i, v)| moved[*i] = *v);
+            param::set_values(&mut model, &moved);
+            model.log_evidence(None).unwrap()
+        });
+        let own: Vec<f64> = some.iter().map(|i| grad[*i]).collect();
+        let error = check::relative_error(&own, &slopes, 0.0);
+        assert!(error < 1e-6, "{what}: {error:e}");
+    }
 }

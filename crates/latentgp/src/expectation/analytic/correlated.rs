@@ -10,7 +10,7 @@
 //!
 //! and moments of x̃ follow from Isserlis' theorem. R may have fewer columns than rows.
 
-use super::{Factor, Pair};
+use super::pair::{Factor, Pair};
 use crate::error::{Error, Result};
 use crate::expectation::Correlated;
 use crate::kernel::{self, Kernel};

@@ -4,12 +4,12 @@
 //! E = √∏D exp(Σ_q −½D(aδ² + bδ'² + S ab(δ − δ')²))
 //! ```
 
-use super::pair::Pair;
-use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, Shape, add_squares, as_tiles_mut, map_rows};
+use super::pair::{Factor, Pair};
+use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, add_squares, as_tiles_mut};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::scratch::Scratch;
-use crate::vmath::{Laned, exp_m1, exp2_decays, fma, groups, in_lanes};
+use crate::vmath::{Laned, exp2_decays, exp2_m1s, fma, groups, in_lanes};
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
 
@@ -119,39 +119,6 @@ impl<'t, const L: usize> Single<'t, L> {
     }
 }
 
-/// Calls `visit(n, values)` for each point, of a term by itself that has these precisions.
-pub(super) fn each_row(
-    precision: &[f64],
-    q: &Gaussians,
-    z: &Mat,
-    points: Range<usize>,
-    visit: &mut Visit<'_>,
-) {
-    in_lanes(EachRow { precision, q, z, points, visit });
-}
-
-struct EachRow<'t> {
-    precision: &'t [f64],
-    q: &'t Gaussians,
-    z: &'t Mat,
-    points: Range<usize>,
-    visit: &'t mut Visit<'t>,
-}
-
-impl Laned for EachRow<'_> {
-    type Out = ();
-    #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
-        let mut group = Group::<L>::new(self.z, Shape { rows: 1, cols: self.z.rows(), same: false });
-        let mut single = Single::new(self.precision, &group);
-        for points in groups(self.points, L) {
-            group.place(self.q, points.clone());
-            group.spread::<FMA, false>();
-            single.each_row::<FMA>(&group, points, &mut [], self.visit);
-        }
-    }
-}
-
 /// The values of a pair, summed over points: rows × cols, the upper triangle unset where the terms are the same. The
 /// values themselves, √∏D not in them, go to `kept`, if it is there, with room for them. Those of the second term by itself
 /// are shown to `visit(n, values)`, if it is there; where the terms are the same they are kept too.
@@ -227,27 +194,30 @@ impl Laned for Sum<'_, '_> {
     }
 }
 
-/// The lower triangle of Σ_n E[k kᵀ] − ψ1ψ1ᵀ of one Gaussian term, given its rows of Ψ1.
+/// Writes the rows of Ψ1 of one Gaussian term, of which this is the pair with itself, and adds the lower triangle of
+/// Σ_n E[k kᵀ] − ψ1ψ1ᵀ. The values, those of [`sum`], go to `kept`, if it is there.
 ///
 /// E[k_m k_m'] = ψ1_m ψ1_m' exp(δ), with D₁ = 1/(1 + aS), D₂ = 1/(1 + 2aS) and
 /// δ = Σ_q ½ ln(1 + a²S²D₂) − ½ a³S²D₁D₂ (δ_m² + δ_m'²) + a²S D₂ δ_m δ_m'.
 pub(super) fn covariances(
-    a: &[f64],
+    pair: &Pair<'_>,
     q: &Gaussians,
     z: &Mat,
     points: Range<usize>,
-    psi1: &[f64],
+    kept: Option<&mut [f64]>,
+    psi1: &mut [f64],
     out: &mut Mat,
 ) {
-    in_lanes(Covariance { a, q, z, points, psi1, out });
+    in_lanes(Covariance { pair, q, z, points, kept, psi1, out });
 }
 
 struct Covariance<'t> {
-    a: &'t [f64],
+    pair: &'t Pair<'t>,
     q: &'t Gaussians,
     z: &'t Mat,
     points: Range<usize>,
-    psi1: &'t [f64],
+    kept: Option<&'t mut [f64]>,
+    psi1: &'t mut [f64],
     out: &'t mut Mat,
 }
 
@@ -255,51 +225,65 @@ impl Laned for Covariance<'_> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
-        let m = self.z.rows();
-        let shape = Shape { rows: m, cols: m, same: true };
+        let (m, shape) = (self.z.rows(), self.pair.shape());
+        let Factor { precision: a, scale, .. } = self.pair.u;
         let mut group = Group::<L>::new(self.z, shape);
+        let mut single = Single::new(a, &group);
         let mut sums = vec![[[[0.0; L]; HALF]; BLOCK]; shape.tiles()];
         let mut psi1: Vec<Rows<L>> = vec![[[0.0; L]; BLOCK]; shape.row_blocks()];
+        let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         let from = self.points.start;
         for points in groups(self.points, L) {
-            // Lanes that are left have ψ1 = 0.
-            psi1.fill([[0.0; L]; BLOCK]);
-            for (l, n) in points.clone().enumerate() {
-                let row = &self.psi1[(n - from) * m..(n - from + 1) * m];
-                row.iter().enumerate().for_each(|(j, v)| psi1[j / BLOCK][j % BLOCK][l] = *v);
-            }
-            group.place(self.q, points);
-            for ((a, var), e) in self.a.iter().zip(&group.var).zip(&mut group.exponents) {
+            group.place(self.q, points.clone());
+            // ∏(1 + a²S²D₂) − 1, which keeps its digits where S is small, and ∏(1 + 2aS).
+            let (mut grown, mut product) = ([0.0; L], [1.0; L]);
+            for ((a, var), e) in a.iter().zip(&group.var).zip(&mut group.exponents) {
                 let link = var.map(|s| a * a * s / (1.0 + 2.0 * a * s));
-                let side = std::array::from_fn(|l| -0.5 * a * link[l] * var[l] / (1.0 + a * var[l]));
-                *e = Quadratic { left: side, right: side, link };
+                let side = std::array::from_fn(|l| -0.5 * LOG2_E * a * link[l] * var[l] / (1.0 + a * var[l]));
+                for l in 0..L {
+                    let own = link[l] * var[l];
+                    grown[l] += own + grown[l] * own;
+                    product[l] *= 1.0 + 2.0 * a * var[l];
+                }
+                *e = Quadratic { left: side, right: side, link: link.map(|link| LOG2_E * link) };
             }
             group.spread::<FMA, true>();
-            // ∏(1 + a²S²D₂) − 1, which keeps its digits where S is small.
-            let mut grown = [0.0; L];
-            for (a, var) in self.a.iter().zip(&group.var) {
-                for l in 0..L {
-                    let own = a * a * var[l] * var[l] / (1.0 + 2.0 * a * var[l]);
-                    grown[l] += own + grown[l] * own;
-                }
-            }
-            group.lift(&grown.map(|g: f64| 0.5 * g.ln_1p()));
-            let mut sums = sums.iter_mut();
+            group.lift(&grown.map(|g: f64| 0.5 * LOG2_E * g.ln_1p()));
+            let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
+            let (blocks, tiles) = shape.split_kept_mut::<L>(kept);
+            // Lanes that are left have ψ1 = 0.
+            psi1.fill([[0.0; L]; BLOCK]);
+            let first = points.start;
+            single.each_row::<FMA>(&group, points, blocks, &mut |n, values| {
+                let row = &mut self.psi1[(n - from) * m..(n - from + 1) * m];
+                row.iter_mut().zip(values).for_each(|(out, v)| *out = scale * v);
+                row.iter().enumerate().for_each(|(j, v)| psi1[j / BLOCK][j % BLOCK][n - first] = *v);
+            });
+            // From E[kk'] to values.
+            let back: [f64; L] = std::array::from_fn(|l| product[l].sqrt() / (scale * scale));
+            let (mut sums, mut tiles) = (sums.iter_mut(), tiles.iter_mut());
             for b in 0..shape.row_blocks() {
                 for c in 0..shape.reach(b) {
                     for (h, sum) in (0..shape.halves(c)).zip(&mut sums) {
                         let mut values = group.exponents::<FMA, 0>(b, c, h);
-                        map_rows(&mut values, exp_m1::<FMA>);
+                        exp2_m1s::<FMA, L>(values.as_flattened_mut().as_flattened_mut());
                         let (left, right) = (&psi1[b], &psi1[c]);
+                        let mut new = *sum;
                         for r in 0..BLOCK {
                             for w in 0..HALF {
                                 for l in 0..L {
                                     // E[kk'] ≤ min(ψ1, ψ1'): where the product underflows the covariance is nothing,
                                     // though the exponential may overflow.
                                     let both = left[r][l] * right[h * HALF + w][l];
-                                    sum[r][w][l] += if both > NOTHING { both * values[r][w][l] } else { 0.0 };
+                                    let own = if both > NOTHING { both * values[r][w][l] } else { 0.0 };
+                                    new[r][w][l] += own;
+                                    values[r][w][l] = back[l] * (both + own);
                                 }
                             }
+                        }
+                        *sum = new;
+                        if let Some(place) = tiles.next() {
+                            *place = values;
                         }
                     }
                 }

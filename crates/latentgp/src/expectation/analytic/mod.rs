@@ -23,15 +23,22 @@ mod tile;
 
 use super::{
     Back, BackY, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiY, check_outputs, project, project_and_back,
+    psi_by,
 };
-use crate::blocks::{self, part_rows};
+use crate::blocks::part_rows;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Term};
-use crate::linalg::{self, Cholesky};
+use crate::linalg::Cholesky;
 use crate::mat::Mat;
-use pair::{Factor, Pair};
 use plan::Plan;
-use sums::{MOST_KEPT, backward_whole, backward_y, cost, forward, is_narrow, psi_y};
+use sums::{MOST_KEPT, backward_whole, backward_y, forward, is_narrow, psi_y, whitened};
+
+/// The term of a kernel that has no other, but white ones, if it is Gaussian.
+fn only_gaussian<'t>(terms: impl Iterator<Item = &'t Term>) -> Option<&'t Term> {
+    let mut correlated = terms.filter(|term| !term.white);
+    let first = correlated.next().filter(|term| !term.gauss.is_empty() && term.powers.is_empty());
+    first.filter(|_| correlated.next().is_none())
+}
 
 /// Ψ-statistics in closed form: rbf, linear, constant, white, all sums of them (cross terms included) and
 /// products of them on separate columns.
@@ -48,9 +55,14 @@ impl Expectation for Analytic {
         kernel: &'a dyn Kernel,
         q: &'a Gaussians,
         z: &'a Mat,
+        whiten: Option<&'a Cholesky>,
     ) -> Result<(Psi, Back<'a>)> {
         let plan = Plan::new(kernel, q, z)?;
-        let (psi, kept) = forward(&plan, plan.values(q.n()) <= MOST_KEPT);
+        let keep = plan.values(q.n()) <= MOST_KEPT;
+        let (psi, kept) = match whiten {
+            Some(l) => whitened(&plan, l, keep),
+            None => forward(&plan, keep),
+        };
         let back = move |bar: &Psi, grad: PsiGrad<'_>| {
             backward_whole(&plan, &kept, bar, grad);
             Ok(())
@@ -58,11 +70,18 @@ impl Expectation for Analytic {
         Ok((psi, Box::new(back)))
     }
 
-    fn psi_y(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, y: &Mat) -> Result<PsiY> {
+    fn psi_y(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        y: &Mat,
+        whiten: Option<&Cholesky>,
+    ) -> Result<PsiY> {
         check_outputs(q, y)?;
-        match is_narrow(q, z, y) {
+        match whiten.is_none() && is_narrow(q, z, y) {
             true => Ok(psi_y(&Plan::new(kernel, q, z)?, y, false).0),
-            false => Ok(project(self.psi(kernel, q, z)?, y)),
+            false => Ok(project(psi_by(self, kernel, q, z, whiten)?, y)),
         }
     }
 
@@ -72,10 +91,11 @@ impl Expectation for Analytic {
         q: &'a Gaussians,
         z: &'a Mat,
         y: &'a Mat,
+        whiten: Option<&'a Cholesky>,
     ) -> Result<(PsiY, BackY<'a>)> {
         check_outputs(q, y)?;
-        if !is_narrow(q, z, y) {
-            return Ok(project_and_back(self.psi_and_back(kernel, q, z)?, y));
+        if whiten.is_some() || !is_narrow(q, z, y) {
+            return Ok(project_and_back(self.psi_and_back(kernel, q, z, whiten)?, y));
         }
         let plan = Plan::new(kernel, q, z)?;
         let (found, kept) = psi_y(&plan, y, plan.values(q.n()) <= MOST_KEPT);
@@ -86,48 +106,12 @@ impl Expectation for Analytic {
         Ok((found, Box::new(back)))
     }
 
-    /// For a single Gaussian term, Ψ2 = Σ_n ψ1ψ1ᵀ + cov, with the covariance from an exp(δ) − 1 that loses
-    /// nothing where q(x) is narrow: the large first part is whitened before it is squared.
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
-        let plan = Plan::new(kernel, q, z)?;
-        let all: Vec<&Factor> = plan.correlated().collect();
-        if !self.keeps_digits(kernel, q) || q.n() == 0 {
-            let mut psi = self.psi(kernel, q, z)?;
-            psi.psi2 = l.whiten(&psi.psi2);
-            return Ok(psi);
-        }
-        let (n, m) = (q.n(), z.rows());
-        let mut psi = Psi::zeros(n, m);
-        let parts = blocks::each_part(n, cost(q.dim(), m), [&mut psi.psi1], |points, [psi1]| {
-            let from = points.start;
-            gauss::each_row(&all[0].precision, q, z, points.clone(), &mut |n, values| {
-                let row = &mut psi1[(n - from) * m..(n - from + 1) * m];
-                row.iter_mut().zip(values).for_each(|(out, v)| *out = all[0].scale * v);
-            });
-            let (mut covariance, mut square) = (Mat::zeros(m, m), Mat::zeros(m, m));
-            gauss::covariances(&all[0].precision, q, z, points.clone(), psi1, &mut covariance);
-            let mut white = Mat::from_vec(points.len(), m, psi1.to_vec()).expect("rows × m numbers");
-            l.solve_rows(&mut white);
-            linalg::add_ata(1.0, &white, &mut square);
-            (plan.psi0_of(points), covariance, square)
-        });
-        let mut covariance = Mat::zeros(m, m);
-        for (psi0, cov, square) in &parts {
-            psi.psi0 += psi0;
-            covariance.add_scaled(1.0, cov);
-            psi.psi2.add_scaled(1.0, square);
-        }
-        linalg::mirror_lower(&mut covariance);
-        linalg::mirror_lower(&mut psi.psi2);
-        psi.psi2.add_scaled(1.0, &l.whiten(&covariance));
-        Ok(psi)
+        Ok(whitened(&Plan::new(kernel, q, z)?, l, false).0)
     }
 
     fn keeps_digits(&self, kernel: &dyn Kernel, _: &Gaussians) -> bool {
-        let terms = kernel.closed_form().map(|form| form.terms).unwrap_or_default();
-        let mut correlated = terms.iter().filter(|term| !term.white);
-        let single = |term: &Term| !term.gauss.is_empty() && term.powers.is_empty();
-        correlated.next().is_some_and(single) && correlated.next().is_none()
+        kernel.closed_form().is_some_and(|form| only_gaussian(form.terms.iter()).is_some())
     }
 
     fn psi_adjoint(
@@ -185,7 +169,7 @@ mod tests {
         let (q, z) = place();
         for kernel in ["rbf", "rbf + linear", "rbf + constant", "rbf(dims=[0,1]) * linear(dims=[2])"] {
             let kernel = kernel::parse(kernel, 3).unwrap();
-            let (psi, back) = Analytic.psi_and_back(&*kernel, &q, &z).unwrap();
+            let (psi, back) = Analytic.psi_and_back(&*kernel, &q, &z, None).unwrap();
             assert_eq!(psi, Analytic.psi(&*kernel, &q, &z).unwrap());
             let kept = gradient(&*kernel, &q, &z, |grad| back(&psi, grad).unwrap());
             let again = gradient(&*kernel, &q, &z, |grad| {
@@ -208,9 +192,9 @@ mod tests {
         {
             let kernel = kernel::parse(kernel, 3).unwrap();
             let y = Mat::from_fn(q.n(), d, |i, j| ((i + 7 * j) as f64).cos());
-            let (fast, there) = Analytic.psi_y_and_back(&*kernel, &q, &z, &y).unwrap();
-            let (slow, back) = project_and_back(Analytic.psi_and_back(&*kernel, &q, &z).unwrap(), &y);
-            assert_eq!(Analytic.psi_y(&*kernel, &q, &z, &y).unwrap(), fast);
+            let (fast, there) = Analytic.psi_y_and_back(&*kernel, &q, &z, &y, None).unwrap();
+            let (slow, back) = project_and_back(Analytic.psi_and_back(&*kernel, &q, &z, None).unwrap(), &y);
+            assert_eq!(Analytic.psi_y(&*kernel, &q, &z, &y, None).unwrap(), fast);
             assert!(near(&[fast.psi0], &[slow.psi0]));
             assert!(near(fast.p.as_slice(), slow.p.as_slice()));
             assert!(near(fast.psi2.as_slice(), slow.psi2.as_slice()));
@@ -222,23 +206,52 @@ mod tests {
             }
         }
         let few = Mat::zeros(q.n() - 1, 2);
-        assert!(Analytic.psi_y(&Rbf::new(3), &q, &z, &few).is_err());
-        assert!(Unscented.psi_y_and_back(&Rbf::new(3), &q, &z, &few).is_err());
+        assert!(Analytic.psi_y(&Rbf::new(3), &q, &z, &few, None).is_err());
+        assert!(Unscented.psi_y_and_back(&Rbf::new(3), &q, &z, &few, None).is_err());
     }
 
     #[test]
-    fn whitening_is_right_for_any_variance_of_the_kernel() {
+    fn whitening_is_right_for_any_variance_of_the_kernel_and_leads_back() {
         let (q, z) = place();
-        for variance in [0.01, 1.0, 300.0] {
-            let mut kernel = Rbf::new(3);
-            kernel.variance.set(variance);
+        let near = |a: &[f64], b: &[f64]| crate::check::relative_error(a, b, 1e-3) < 1e-11;
+        for (expression, variance) in
+            [("rbf", 0.01), ("rbf", 1.0), ("rbf", 300.0), ("rbf + white", 2.0), ("rbf + linear", 0.5)]
+        {
+            let text = expression.replace("rbf", &format!("rbf(variance={variance})"));
+            let kernel = kernel::parse(&text, 3).unwrap();
             let mut kzz = Mat::zeros(6, 6);
             kernel.gram(&z, &mut kzz);
             let l = Cholesky::new(&kzz, "Kzz").unwrap();
-            let plain = l.whiten(&Analytic.psi(&kernel, &q, &z).unwrap().psi2);
-            let white = Analytic.psi_whitened(&kernel, &q, &z, &l).unwrap().psi2;
-            let error = crate::check::relative_error(white.as_slice(), plain.as_slice(), 0.0);
-            assert!(error < 1e-9, "{variance}: {error:e}");
+            let plain = Analytic.psi(&*kernel, &q, &z).unwrap();
+            let white = Analytic.psi_whitened(&*kernel, &q, &z, &l).unwrap();
+            let whole = l.whiten(&plain.psi2);
+            let error = crate::check::relative_error(white.psi2.as_slice(), whole.as_slice(), 0.0);
+            assert!(error < 1e-9, "{text}: {error:e}");
+            assert!(near(white.psi1.as_slice(), plain.psi1.as_slice()), "{text}");
+            let (found, back) = Analytic.psi_and_back(&*kernel, &q, &z, Some(&l)).unwrap();
+            assert_eq!(found, white);
+            let kept = gradient(&*kernel, &q, &z, |grad| back(&plain, grad).unwrap());
+            let again = gradient(&*kernel, &q, &z, |grad| {
+                Analytic.psi_adjoint(&*kernel, &q, &z, &plain, grad).unwrap();
+            });
+            assert!(near(&kept.0, &again.0), "{text}: {:?} {:?}", kept.0, again.0);
+            for (kept, again) in [(kept.1, again.1), (kept.2, again.2), (kept.3, again.3)] {
+                assert!(near(kept.as_slice(), again.as_slice()), "{text}");
+            }
         }
+    }
+
+    #[test]
+    fn far_points_add_nothing_where_products_underflow() {
+        let mean = Mat::from_fn(9, 1, |i, _| if i == 4 { 40.0 } else { 0.1 * i as f64 });
+        let q = Gaussians::new(mean, Mat::filled(9, 1, 0.3)).unwrap();
+        let (kernel, z) = (Rbf::new(1), Mat::from_fn(3, 1, |i, _| 0.4 * i as f64));
+        let mut kzz = Mat::zeros(3, 3);
+        kernel.gram(&z, &mut kzz);
+        let l = Cholesky::new(&kzz, "Kzz").unwrap();
+        let (psi, back) = Analytic.psi_and_back(&kernel, &q, &z, Some(&l)).unwrap();
+        let got = gradient(&kernel, &q, &z, |grad| back(&psi, grad).unwrap());
+        assert!(psi.psi2.is_finite() && got.0.iter().all(|v| v.is_finite()));
+        assert!(got.1.is_finite() && got.2.is_finite() && got.3.is_finite());
     }
 }

@@ -56,8 +56,14 @@ impl<'a> Plan<'a> {
         Ok(Plan { q, z, theta, factors, unit: Factor::unit(q.dim()) })
     }
 
-    pub fn correlated(&self) -> impl Iterator<Item = &Factor> {
+    fn correlated(&self) -> impl Iterator<Item = &Factor> {
         self.factors.iter().filter(|f| !f.term.white)
+    }
+
+    /// The pair of the only term with itself, where that is Gaussian.
+    pub fn only_gaussian(&self) -> Option<Pair<'_>> {
+        super::only_gaussian(self.factors.iter().map(|f| &f.term))?;
+        self.pairs().pop()
     }
 
     fn pairs(&self) -> Vec<Pair<'_>> {

@@ -1,10 +1,11 @@
 //! Sums over all points, part by part on all threads.
 
+use super::gauss;
 use super::plan::{Kept, PartBar, Plan};
 use crate::blocks::{self, part_rows};
 use crate::expectation::{Gaussians, Psi, PsiGrad, PsiY};
-use crate::linalg;
 use crate::linalg::tall::{self, Packed};
+use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
 use crate::scratch::{self, Scratch};
 use std::ops::Range;
@@ -36,6 +37,44 @@ pub(super) fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Vec<Kept>) {
         all.push(kept);
     }
     linalg::mirror_lower(&mut psi.psi2);
+    (psi, all)
+}
+
+/// The same with L⁻¹Ψ2L⁻ᵀ in the place of Ψ2.
+///
+/// For a single Gaussian term, Ψ2 = Σ_n ψ1ψ1ᵀ + cov, with the covariance from an exp(δ) − 1 that loses nothing where q(x) is
+/// narrow: the large first part is whitened before it is squared.
+pub(super) fn whitened(plan: &Plan<'_>, l: &Cholesky, keep: bool) -> (Psi, Vec<Kept>) {
+    let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
+    let only = plan.only_gaussian();
+    let Some(only) = only.filter(|_| n > 0 && m > 0) else {
+        let (mut psi, kept) = forward(plan, keep);
+        psi.psi2 = l.whiten(&psi.psi2);
+        return (psi, kept);
+    };
+    let mut psi = Psi::zeros(n, m);
+    let parts = blocks::each_part(n, cost(dim, m), [&mut psi.psi1], |points, [psi1]| {
+        let mut kept = keep.then(|| Scratch::take(only.shape().numbers(points.len())));
+        let mut covariance = Mat::zeros(m, m);
+        gauss::covariances(&only, plan.q, plan.z, points.clone(), kept.as_deref_mut(), psi1, &mut covariance);
+        let mut white = scratch::any(points.len(), m);
+        white.as_mut_slice().copy_from_slice(psi1);
+        l.solve_rows(&mut white);
+        let mut square = Mat::zeros(m, m);
+        linalg::add_ata(1.0, &white, &mut square);
+        scratch::give(&mut white);
+        (plan.psi0_of(points), covariance, square, vec![kept])
+    });
+    let (mut covariance, mut all) = (Mat::zeros(m, m), Vec::with_capacity(parts.len()));
+    for (psi0, own, square, kept) in parts {
+        psi.psi0 += psi0;
+        covariance.add_scaled(1.0, &own);
+        psi.psi2.add_scaled(1.0, &square);
+        all.push(kept);
+    }
+    linalg::mirror_lower(&mut covariance);
+    linalg::mirror_lower(&mut psi.psi2);
+    psi.psi2.add_scaled(1.0, &l.whiten(&covariance));
     (psi, all)
 }
 

@@ -117,8 +117,7 @@ impl Shape {
     }
 }
 
-/// Exponents in one dimension, left δ² + right δ'² + link δδ', at L points: of 2 where values are to be had
-/// ([`Group::values`]), of e in covariances.
+/// Exponents of 2 in one dimension, left δ² + right δ'² + link δδ', at L points.
 #[derive(Clone, Copy)]
 pub(super) struct Quadratic<const L: usize> {
     pub left: [f64; L],
@@ -269,10 +268,4 @@ impl<const L: usize> Group<L> {
         }
         out
     }
-}
-
-/// Applies `f` to every number of some rows of a tile.
-#[inline(always)]
-pub(super) fn map_rows<const L: usize>(rows: &mut [[[f64; L]; HALF]], f: impl Fn(f64) -> f64) {
-    rows.as_flattened_mut().as_flattened_mut().iter_mut().for_each(|v| *v = f(*v));
 }
