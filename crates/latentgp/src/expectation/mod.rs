@@ -26,6 +26,7 @@ mod gauss_hermite;
 mod monte_carlo;
 mod node_sums;
 mod nodes;
+mod normals;
 mod parse;
 mod points;
 mod quasi_monte_carlo;

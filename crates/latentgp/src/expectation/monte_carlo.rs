@@ -1,11 +1,9 @@
 //! Monte Carlo: independent draws for every point, reparametrised as x = μ + √S ∘ ξ.
 
+use super::normals::Normals;
 use super::rule::{DEFAULT_MAX_NODES, Draws, Rule};
 use crate::error::{Error, Result};
 use crate::mat::Mat;
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, StandardNormal};
 use std::sync::Arc;
 
 /// `samples` standard normal draws a point.
@@ -36,6 +34,11 @@ impl MonteCarlo {
     pub fn new(samples: usize, seed: u64) -> Self {
         MonteCarlo { samples, seed, fresh: false, max_nodes: DEFAULT_MAX_NODES, step: 0 }
     }
+
+    /// What the draws of a point are made of.
+    fn normals(&self, row: usize) -> Normals {
+        Normals::new(self.seed ^ self.step.wrapping_mul(0x9E37_79B9_7F4A_7C15), row as u64)
+    }
 }
 
 impl Rule for MonteCarlo {
@@ -50,15 +53,13 @@ impl Rule for MonteCarlo {
         vec![1.0 / self.samples as f64; self.samples]
     }
     fn nodes(&self, dim: usize) -> Mat {
-        let mut draws = self.draws(dim, 0).expect("every point has draws");
         let mut nodes = Mat::zeros(self.samples, dim);
-        (0..self.samples).for_each(|s| draws(nodes.row_mut(s)));
+        self.normals(0).fill(nodes.as_mut_slice());
         nodes
     }
     fn draws(&self, _: usize, row: usize) -> Option<Draws<'_>> {
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed ^ self.step.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        rng.set_stream(row as u64);
-        Some(Box::new(move |xi| xi.iter_mut().for_each(|x| *x = StandardNormal.sample(&mut rng))))
+        let mut normals = self.normals(row);
+        Some(Box::new(move |xi| normals.fill(xi)))
     }
     fn max_nodes(&self) -> usize {
         self.max_nodes
@@ -120,11 +121,11 @@ impl Rule for GivenDraws {
         self.draws[0].clone()
     }
     fn draws(&self, _: usize, row: usize) -> Option<Draws<'_>> {
-        let of = &self.draws[row.min(self.draws.len() - 1)];
-        let mut s = 0;
+        let mut rest = self.draws[row.min(self.draws.len() - 1)].as_slice();
         Some(Box::new(move |xi| {
-            xi.copy_from_slice(of.row(s));
-            s += 1;
+            let (next, others) = rest.split_at(xi.len());
+            xi.copy_from_slice(next);
+            rest = others;
         }))
     }
     fn check_rule(&self, dim: usize) -> Result<()> {

@@ -122,20 +122,23 @@ impl<'a, R: Rule> Nodes<'a, R> {
         tile.nodes = nodes;
         let places = tile.places(points);
         scratch::shape(&mut tile.xi, dim, lanes(places));
-        let mut own = vec![0.0; dim];
-        for (k, s) in tile.nodes.clone().enumerate() {
-            match &self.layout {
-                Layout::Shared(nodes) => {
+        match &self.layout {
+            Layout::Shared(nodes) => {
+                for (k, s) in tile.nodes.clone().enumerate() {
                     for (q, xi) in nodes.row(s).iter().enumerate() {
                         tile.xi.row_mut(q)[k * rows..(k + 1) * rows].fill(*xi);
                     }
                 }
-                Layout::Own => {
-                    for (i, draw) in streams.iter_mut().enumerate() {
-                        draw(&mut own);
-                        own.iter().enumerate().for_each(|(q, xi)| tile.xi[(q, k * rows + i)] = *xi);
-                    }
+            }
+            Layout::Own => {
+                let mut own = scratch::any(rows, tile.nodes.len() * dim);
+                streams.iter_mut().enumerate().for_each(|(i, draw)| draw(own.row_mut(i)));
+                let mut lines = scratch::any(own.cols(), rows);
+                own.transpose_into(&mut lines);
+                for (k, q) in (0..tile.nodes.len()).flat_map(|k| (0..dim).map(move |q| (k, q))) {
+                    tile.xi.row_mut(q)[k * rows..(k + 1) * rows].copy_from_slice(lines.row(k * dim + q));
                 }
+                [&mut own, &mut lines].into_iter().for_each(scratch::give);
             }
         }
         (0..dim).for_each(|q| tile.xi.row_mut(q)[places..].fill(0.0));
