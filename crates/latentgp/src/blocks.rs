@@ -42,10 +42,15 @@ pub(crate) fn beside<A: Send, B: Send>(
 /// From so many numbers on, some ten microseconds to copy, other threads save more than it costs to call them.
 pub(crate) const MANY: usize = 1 << 14;
 
+/// Whether this thread is of a pool that has others.
+pub(crate) fn in_a_pool() -> bool {
+    rayon::current_thread_index().is_some() && rayon::current_num_threads() > 1
+}
+
 /// Calls `work` for pieces of `out`, each number of which follows from its place alone: on all threads of the pool that it is
 /// called in, if any. It starts none of its own.
 pub(crate) fn each_piece(out: &mut [f64], work: impl Fn(Range<usize>, &mut [f64]) + Sync) {
-    if out.len() < MANY || rayon::current_thread_index().is_none() || rayon::current_num_threads() == 1 {
+    if out.len() < MANY || !in_a_pool() {
         return work(0..out.len(), out);
     }
     out.par_chunks_mut(MANY / 4).enumerate().for_each(|(i, piece)| {

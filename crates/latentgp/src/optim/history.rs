@@ -5,11 +5,33 @@
 //! H₊ = (I − ρsyᵀ) H (I − ρysᵀ) + ρssᵀ, from H₀ = γI with the last pair's γ
 //! ```
 //!
-//! Hg takes two loops over the pairs: Nocedal and Wright, *Numerical Optimization*, algorithm 7.4.
+//! Hg takes two loops over the pairs: Nocedal and Wright, *Numerical Optimization*, algorithm 7.4. Each step of theirs waits for
+//! the one before, over all n numbers. But all that they need of the vectors is products of them, sᵢᵀyⱼ, yᵢᵀyⱼ, sᵢᵀg and yᵢᵀg, and
+//! all that they decide is the weights with which Hg is summed:
+//!
+//! ```text
+//! αᵢ = ρᵢ (sᵢᵀg − Σ_{j newer} αⱼ sᵢᵀyⱼ)     βᵢ = ρᵢ (γ (yᵢᵀg − Σ_j αⱼ yᵢᵀyⱼ) + Σ_{j older} (αⱼ − βⱼ) sⱼᵀyᵢ)
+//! Hg = γg + Σᵢ (αᵢ − βᵢ) sᵢ − γαᵢ yᵢ
+//! ```
+//!
+//! So long vectors, which the machine's memory is waited for, are multiplied and summed piece by piece, on all threads.
 
 use super::dot;
+use crate::blocks;
 use crate::error::{Error, Result};
+use crate::vmath::{Vectorized, fma, vectorize};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Vectors of so many numbers are long: a history of them leaves the caches, and other threads bring it sooner.
+const LONG: usize = 1 << 15;
+/// Numbers of a vector that are met by all others before the next ones are.
+const PIECE: usize = 1024;
+/// Sums of a product side by side.
+const LANES: usize = 8;
+/// What a pair is multiplied with: sᵀg, yᵀg, and s and y with the newest y.
+const PRODUCTS: usize = 4;
 
 /// A ring of pairs (s, y) of n numbers each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,24 +87,50 @@ impl History {
         Err(Error::shape("the history of L-BFGS", expected, found))
     }
 
-    /// g ← Hg; `alpha` is room for `memory` numbers.
-    pub(super) fn apply(&self, g: &mut [f64], alpha: &mut [f64]) {
+    /// The places of the pairs, the newest first.
+    fn places(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator + Clone {
+        (0..self.pairs).map(|age| self.at(age))
+    }
+
+    /// The place of the pair of that age.
+    fn at(&self, age: usize) -> usize {
+        (self.next + self.memory - 1 - age) % self.memory
+    }
+
+    /// g ← Hg.
+    pub(super) fn apply(&self, g: &mut [f64], work: &mut Products) {
+        match g.len() < LONG {
+            true => self.two_loops(g, &mut work.alpha),
+            false => self.by_products(g, work),
+        }
+    }
+
+    fn two_loops(&self, g: &mut [f64], alpha: &mut [f64]) {
         let n = g.len();
-        let pair = |age: usize| {
-            let at = (self.next + self.memory - 1 - age) % self.memory;
-            (&self.s[at * n..][..n], &self.y[at * n..][..n], self.rho[at])
-        };
-        for age in 0..self.pairs {
-            let (s, y, rho) = pair(age);
-            alpha[age] = rho * dot(s, g);
-            add_scaled(g, -alpha[age], y);
+        let pair = |i: usize| (&self.s[i * n..][..n], &self.y[i * n..][..n], self.rho[i]);
+        for i in self.places() {
+            let (s, y, rho) = pair(i);
+            alpha[i] = rho * dot(s, g);
+            add_scaled(g, -alpha[i], y);
         }
         g.iter_mut().for_each(|g| *g *= self.gamma);
-        for age in (0..self.pairs).rev() {
-            let (s, y, rho) = pair(age);
+        for i in self.places().rev() {
+            let (s, y, rho) = pair(i);
             let beta = rho * dot(y, g);
-            add_scaled(g, alpha[age] - beta, s);
+            add_scaled(g, alpha[i] - beta, s);
         }
+    }
+
+    fn by_products(&self, g: &mut [f64], work: &mut Products) {
+        if self.pairs == 0 {
+            return;
+        }
+        if std::mem::take(&mut work.unknown) {
+            self.places().rev().for_each(|place| work.multiply(self, g, place));
+        }
+        work.multiply(self, g, self.at(0));
+        work.weigh(self);
+        work.combine(self, g);
     }
 
     /// Keeps a pair in place of the oldest, unless its curvature sᵀy is not positive beside `descent` = −sᵀg.
@@ -111,6 +159,165 @@ impl History {
 fn add_scaled(to: &mut [f64], scale: f64, from: &[f64]) {
     for (a, b) in to.iter_mut().zip(from) {
         *a += scale * b;
+    }
+}
+
+/// Products of the pairs with each other, by their places, and room to work in.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Products {
+    /// sᵢᵀyⱼ where j is not older than i, and yᵢᵀyⱼ.
+    sy: Vec<f64>,
+    yy: Vec<f64>,
+    /// Whether those are still to be computed.
+    unknown: bool,
+    /// The products of each pair, and those of each piece.
+    sums: Vec<[f64; PRODUCTS]>,
+    parts: Vec<[f64; PRODUCTS]>,
+    /// The places, the newest first; α, and the weights of s and y, by their places.
+    order: Vec<usize>,
+    alpha: Vec<f64>,
+    weights: Vec<[f64; 2]>,
+}
+
+impl Products {
+    /// Makes room for so many pairs of n numbers.
+    pub fn prepare(&mut self, memory: usize, n: usize) {
+        self.alpha.resize(memory, 0.0);
+        if n >= LONG && (self.sums.len() != memory || self.parts.len() != memory * n.div_ceil(PIECE)) {
+            *self = Products::new(memory, n);
+        }
+    }
+
+    fn new(memory: usize, n: usize) -> Self {
+        let square = vec![0.0; memory * memory];
+        Products {
+            sy: square.clone(),
+            yy: square,
+            unknown: true,
+            sums: vec![[0.0; PRODUCTS]; memory],
+            parts: vec![[0.0; PRODUCTS]; memory * n.div_ceil(PIECE)],
+            order: vec![0; memory],
+            alpha: vec![0.0; memory],
+            weights: vec![[0.0; 2]; memory],
+        }
+    }
+
+    /// The products of all pairs with g and with y of the pair at a place, piece by piece.
+    fn multiply(&mut self, of: &History, g: &[f64], place: usize) {
+        let (n, m) = (g.len(), of.memory);
+        let y = &of.y[place * n..][..n];
+        let one = |(piece, sums): (usize, &mut [[f64; PRODUCTS]])| {
+            let at = piece * PIECE..((piece + 1) * PIECE).min(n);
+            vectorize(Multiply { of, g, y, at, sums: &mut sums[..of.pairs] });
+        };
+        match blocks::in_a_pool() {
+            true => self.parts.par_chunks_exact_mut(m).enumerate().for_each(one),
+            false => self.parts.chunks_exact_mut(m).enumerate().for_each(one),
+        }
+        self.sums.fill([0.0; PRODUCTS]);
+        for part in self.parts.chunks_exact(m) {
+            for (sum, part) in self.sums.iter_mut().zip(part) {
+                (0..PRODUCTS).for_each(|k| sum[k] += part[k]);
+            }
+        }
+        for (i, [_, _, sy, yy]) in self.sums[..of.pairs].iter().enumerate() {
+            self.sy[i * m + place] = *sy;
+            self.yy[i * m + place] = *yy;
+            self.yy[place * m + i] = *yy;
+        }
+    }
+
+    /// The two loops.
+    fn weigh(&mut self, of: &History) {
+        let Products { sy, yy, sums, order, alpha, weights, .. } = self;
+        let (m, order) = (of.memory, &mut order[..of.pairs]);
+        order.iter_mut().zip(of.places()).for_each(|(to, place)| *to = place);
+        for (age, &i) in order.iter().enumerate() {
+            let newer = order[..age].iter();
+            let rest = newer.fold(sums[i][0], |rest, &j| rest - alpha[j] * sy[i * m + j]);
+            alpha[i] = of.rho[i] * rest;
+        }
+        for (age, &i) in order.iter().enumerate().rev() {
+            let rest = order.iter().fold(sums[i][1], |rest, &j| rest - alpha[j] * yy[i * m + j]);
+            let older = order[age + 1..].iter();
+            let back = older.fold(of.gamma * rest, |sum, &j| sum + weights[j][0] * sy[j * m + i]);
+            weights[i] = [alpha[i] - of.rho[i] * back, -of.gamma * alpha[i]];
+        }
+    }
+
+    /// g ← γg + Σ of the pairs with their weights.
+    fn combine(&self, of: &History, g: &mut [f64]) {
+        let n = g.len();
+        let one = |(piece, out): (usize, &mut [f64])| {
+            let at = piece * PIECE..piece * PIECE + out.len();
+            vectorize(Combine { of, weights: &self.weights[..of.pairs], n, at, out });
+        };
+        match blocks::in_a_pool() {
+            true => g.par_chunks_mut(PIECE).enumerate().for_each(one),
+            false => g.chunks_mut(PIECE).enumerate().for_each(one),
+        }
+    }
+}
+
+struct Multiply<'a> {
+    of: &'a History,
+    g: &'a [f64],
+    y: &'a [f64],
+    at: Range<usize>,
+    sums: &'a mut [[f64; PRODUCTS]],
+}
+
+impl Vectorized for Multiply<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let n = self.g.len();
+        let (g, g_rest) = self.g[self.at.clone()].as_chunks::<LANES>();
+        let (new, new_rest) = self.y[self.at.clone()].as_chunks::<LANES>();
+        for (i, sums) in self.sums.iter_mut().enumerate() {
+            let own = i * n + self.at.start..i * n + self.at.end;
+            let (s, s_rest) = self.of.s[own.clone()].as_chunks::<LANES>();
+            let (y, y_rest) = self.of.y[own].as_chunks::<LANES>();
+            let mut lanes = [[0.0; LANES]; PRODUCTS];
+            for (((s, y), g), new) in s.iter().zip(y).zip(g).zip(new) {
+                for k in 0..LANES {
+                    lanes[0][k] = fma::<FMA>(s[k], g[k], lanes[0][k]);
+                    lanes[1][k] = fma::<FMA>(y[k], g[k], lanes[1][k]);
+                    lanes[2][k] = fma::<FMA>(s[k], new[k], lanes[2][k]);
+                    lanes[3][k] = fma::<FMA>(y[k], new[k], lanes[3][k]);
+                }
+            }
+            *sums = lanes.map(|lanes| lanes.iter().sum());
+            for (((s, y), g), new) in s_rest.iter().zip(y_rest).zip(g_rest).zip(new_rest) {
+                sums[0] += s * g;
+                sums[1] += y * g;
+                sums[2] += s * new;
+                sums[3] += y * new;
+            }
+        }
+    }
+}
+
+struct Combine<'a> {
+    of: &'a History,
+    weights: &'a [[f64; 2]],
+    n: usize,
+    at: Range<usize>,
+    out: &'a mut [f64],
+}
+
+impl Vectorized for Combine<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        self.out.iter_mut().for_each(|out| *out *= self.of.gamma);
+        for (i, [a, b]) in self.weights.iter().enumerate() {
+            let own = i * self.n + self.at.start..i * self.n + self.at.end;
+            let pair = self.of.s[own.clone()].iter().zip(&self.of.y[own]);
+            for (out, (s, y)) in self.out.iter_mut().zip(pair) {
+                *out = fma::<FMA>(*a, *s, fma::<FMA>(*b, *y, *out));
+            }
+        }
     }
 }
 
@@ -148,15 +355,45 @@ mod tests {
     #[test]
     fn two_loops_are_the_dense_update_of_the_pairs_kept() {
         let pairs: Vec<_> = (0..7).map(pair).collect();
-        let mut history = History::new(3, N).unwrap();
+        let (mut history, mut work) = (History::new(3, N).unwrap(), Products::default());
+        work.prepare(3, N);
         for (k, (s, y)) in pairs.iter().enumerate() {
             history.push(s, y, 0.0);
             let kept = &pairs[(k + 1).saturating_sub(3)..=k];
             let mut g: Vec<f64> = (0..N).map(|i| (i as f64).cos()).collect();
             let expected = mul(&dense(kept), &Mat::column(&g));
-            history.apply(&mut g, &mut [0.0; 3]);
+            history.apply(&mut g, &mut work);
             for (a, b) in g.iter().zip(expected.as_slice()) {
                 assert!((a - b).abs() < TOLERANCE, "after {} pairs: {a} {b}", k + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn products_give_what_the_vectors_give_to_the_same_bits_on_any_number_of_threads() {
+        for n in [1, 7, PIECE, PIECE + 13, 9 * PIECE + 5] {
+            let at = |k: usize, i: usize| ((3 * i + 17 * k) as f64 * 0.37).sin();
+            let (mut history, mut kept) = (History::new(6, n).unwrap(), Products::new(6, n));
+            for k in 0..9 {
+                let s: Vec<f64> = (0..n).map(|i| at(k, i)).collect();
+                let y: Vec<f64> =
+                    s.iter().enumerate().map(|(i, s)| (1.0 + 0.2 * (i % 7) as f64) * s).collect();
+                history.push(&s, &y, 0.0);
+                let g: Vec<f64> = (0..n).map(|i| at(100 + k, i)).collect();
+                let (mut fast, mut slow) = (g.clone(), g.clone());
+                history.by_products(&mut fast, &mut kept);
+                history.two_loops(&mut slow, &mut [0.0; 6]);
+                let size = slow.iter().fold(0.0, |size: f64, v| size.max(v.abs()));
+                assert!(fast.iter().zip(&slow).all(|(a, b)| (a - b).abs() <= 1e-11 * size), "{n}, {k}");
+                // A history that was read has no products yet.
+                let again = |threads: usize| {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    let (mut g, mut work) = (g.clone(), Products::new(6, n));
+                    pool.install(|| history.by_products(&mut g, &mut work));
+                    g
+                };
+                assert_eq!(again(1), fast);
+                assert_eq!(again(3), fast);
             }
         }
     }

@@ -8,7 +8,7 @@
 //! algorithm 7.5. The first step has length 1 along −g. When a search fails, the history is dropped and −g is
 //! tried before the run gives up. The value never goes up.
 
-use super::history::History;
+use super::history::{History, Products};
 use super::line_search::{LineSearch, Verdict};
 use super::{Objective, Optimizer, Report, State, Step, StopReason, Watch};
 use super::{dot, evaluate, evaluate_first, max_abs, norm, require, run};
@@ -87,7 +87,7 @@ struct Work {
     trial_gradient: Vec<f64>,
     found: Vec<f64>,
     found_gradient: Vec<f64>,
-    alpha: Vec<f64>,
+    products: Box<Products>,
 }
 
 /// What a line search left in `found` and `found_gradient`.
@@ -268,7 +268,7 @@ impl LbfgsState {
         ] {
             part.resize(n, 0.0);
         }
-        work.alpha.resize(self.history.memory, 0.0);
+        work.products.prepare(self.history.memory, n);
         Ok(())
     }
 
@@ -277,7 +277,7 @@ impl LbfgsState {
         if self.history.pairs > 0 {
             let work = &mut self.work;
             work.direction.copy_from_slice(&self.gradient);
-            self.history.apply(&mut work.direction, &mut work.alpha);
+            self.history.apply(&mut work.direction, &mut work.products);
             work.direction.iter_mut().for_each(|d| *d = -*d);
             let slope = dot(&self.gradient, &work.direction);
             if slope < 0.0 && slope.is_finite() {

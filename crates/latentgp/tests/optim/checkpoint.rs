@@ -32,6 +32,40 @@ fn lbfgs_goes_on_to_the_same_bits_from_any_iteration() {
     }
 }
 
+/// Σ w (u − 1)² + (u − 1)⁴, of which every seventh weight is the same.
+fn bowl(u: &[f64], g: &mut [f64]) -> Result<f64> {
+    let weight = |i: usize| 1.0 + 30.0 * (i % 7) as f64;
+    let terms = u.iter().zip(g).enumerate().map(|(i, (u, g))| {
+        let d = u - 1.0;
+        *g = 2.0 * weight(i) * d + 4.0 * d.powi(3);
+        weight(i) * d * d + d.powi(4)
+    });
+    Ok(terms.sum())
+}
+
+#[test]
+fn long_vectors_end_in_the_same_bits_on_any_number_of_threads_and_after_a_pause() {
+    const LONG: usize = 40_000;
+    let start: Vec<f64> = (0..LONG).map(|i| 3.0 * (i as f64).sin()).collect();
+    let how = Lbfgs { memory: 5, max_iterations: 25, value_tolerance: 0.0, ..Lbfgs::default() };
+    let on = |threads: usize, pause: Option<usize>| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut state = how.start(&start, &mut bowl).unwrap();
+            if let Some(k) = pause {
+                let first = Lbfgs { max_iterations: k, ..how.clone() };
+                first.resume(&mut state, &mut bowl, &mut quiet).unwrap();
+                state = serde_json::from_str(&text(&state)).unwrap();
+            }
+            how.resume(&mut state, &mut bowl, &mut quiet).unwrap();
+            (state.iteration, bits(&state.u))
+        })
+    };
+    let whole = on(1, None);
+    assert!(whole.0 > 12, "{} iterations", whole.0);
+    assert!(on(2, None) == whole && on(3, Some(9)) == whole && on(1, Some(4)) == whole);
+}
+
 #[test]
 fn an_interrupted_step_can_be_taken_again() {
     let how = Lbfgs::default();
