@@ -2,7 +2,7 @@
 //!
 //! A loop written as a [`Vectorized`], or as a [`Laned`] where it wants to know how many numbers a register
 //! holds, is compiled once for each instruction set; [`vectorize`] and [`in_lanes`] take the widest that the
-//! machine has. Exponentials, and sine and cosine of πu, are within 2 ulp on every path.
+//! machine has. Exponentials, logarithms, and sine and cosine of πu, are within 2 ulp on every path, 2^y − 1 within 3.
 
 mod abreast;
 
@@ -269,14 +269,19 @@ pub(crate) fn sin_cos_pi<const FMA: bool>(u: f64) -> (f64, f64) {
     (sin, cos)
 }
 
+/// An integer below 2⁵², as the low bits of 2⁵²: every machine converts it so, many at a time.
+#[inline(always)]
+pub(crate) fn from_low_bits(integer: u64) -> f64 {
+    const POWER: f64 = 4_503_599_627_370_496.0;
+    f64::from_bits(integer | POWER.to_bits()) - POWER
+}
+
 /// ln x of a normal number above 0: x = 2^k m with m from √½ to √2, and with s = (m − 1)/(m + 1)
 /// ln m = 2 artanh s = 2s (1 + s² Σ c_k s²ᵏ). The sum goes through that function at the Chebyshev points: 5·10⁻¹⁸ off at the most.
 #[inline(always)]
 pub(crate) fn ln<const FMA: bool>(x: f64) -> f64 {
     const ROOT_HALF: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
     const ONE: u64 = 1.0f64.to_bits();
-    // An integer in the low bits of 2⁵².
-    const INTEGER: f64 = 4_503_599_627_370_496.0;
     const C: [f64; 7] = [
         3.333_333_333_333_335e-1,
         1.999_999_999_994_975_2e-1,
@@ -288,7 +293,7 @@ pub(crate) fn ln<const FMA: bool>(x: f64) -> f64 {
     ];
     let exponent = x.to_bits().wrapping_sub(ROOT_HALF).wrapping_add(ONE) >> 52;
     let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE));
-    let k = f64::from_bits(exponent | INTEGER.to_bits()) - (INTEGER + 1023.0);
+    let k = from_low_bits(exponent) - 1023.0;
     let s = (m - 1.0) / (m + 1.0);
     let s2 = s * s;
     let twice = 2.0 * s;

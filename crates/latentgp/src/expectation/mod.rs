@@ -196,6 +196,14 @@ fn check_outputs(q: &Gaussians, y: &Mat) -> Result<()> {
     }
 }
 
+/// Errs unless a factor that is given is one of Kzz.
+fn check_factor(z: &Mat, whiten: Option<&Cholesky>) -> Result<()> {
+    match whiten.map(|l| l.l().rows()) {
+        Some(rows) if rows != z.rows() => Err(Error::shape("rows of the factor of Kzz", z.rows(), rows)),
+        _ => Ok(()),
+    }
+}
+
 /// P = Ψ1ᵀY by way of Ψ1.
 fn project(mut psi: Psi, y: &Mat) -> PsiY {
     let p = blocks::mul_tn(&psi.psi1, y);
@@ -236,6 +244,7 @@ pub trait Expectation: CloneExpectation + Send + Sync {
     /// Rules whiten the kernel's blocks before they are squared: where Kzz is ill-conditioned that loses
     /// half as many digits as whitening Ψ2 does.
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
+        check_factor(z, Some(l))?;
         let mut psi = self.psi(kernel, q, z)?;
         psi.psi2 = l.whiten(&psi.psi2);
         Ok(psi)

@@ -190,6 +190,7 @@ impl<'a, R: Rule> Plan<'a, R> {
                 row.iter_mut().enumerate().for_each(|(j, out)| *out += work.shared[(j, i)]);
             });
         }
+        [&mut work.white, &mut work.weighted].into_iter().for_each(scratch::give);
         (psi0, psi2, work)
     }
 

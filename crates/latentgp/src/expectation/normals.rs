@@ -6,7 +6,7 @@
 //!
 //! Each pair takes 64 bits, 32 for u and 32 for v: draws go to 6.8 standard deviations.
 
-use crate::vmath::{Vectorized, ln, sin_cos_pi, vectorize};
+use crate::vmath::{Vectorized, from_low_bits, ln, sin_cos_pi, vectorize};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -56,20 +56,17 @@ impl Vectorized for Pairs<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         const UNIT: f64 = 1.0 / 4_294_967_296.0;
-        const INTEGER: f64 = 4_503_599_627_370_496.0;
-        // The low bits of 2⁵²: every machine converts them so, many at a time.
-        let number = |bits: u64| f64::from_bits(bits | INTEGER.to_bits()) - INTEGER;
         // In passes of their own, as the long chains of each would fill the machine's queues.
         let mut r = [0.0; PAIRS];
         for (r, bits) in r.iter_mut().zip(self.bits) {
-            *r = -2.0 * ln::<FMA>((number(bits >> 32) + 0.5) * UNIT);
+            *r = -2.0 * ln::<FMA>((from_low_bits(bits >> 32) + 0.5) * UNIT);
         }
         for r in &mut r {
             *r = r.sqrt();
         }
         let (cosines, sines) = self.out.split_at_mut(PAIRS);
         for (((bits, r), cos), sin) in self.bits.iter().zip(&r).zip(cosines).zip(sines) {
-            let (s, c) = sin_cos_pi::<FMA>(2.0 * UNIT * number(bits & 0xFFFF_FFFF));
+            let (s, c) = sin_cos_pi::<FMA>(2.0 * UNIT * from_low_bits(bits & 0xFFFF_FFFF));
             (*cos, *sin) = (r * c, r * s);
         }
     }
@@ -95,12 +92,32 @@ mod tests {
             let error = (inside(by) - truth).abs() / (truth * (1.0 - truth) / COUNT as f64).sqrt();
             assert!(error < 4.0, "within {by}: {error} standard errors");
         }
-        let together = draws.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / COUNT as f64;
-        assert!(together.abs() < 4.0 / (COUNT as f64).sqrt(), "{together}");
+        for lag in [1, PAIRS] {
+            let together = draws.iter().zip(&draws[lag..]).map(|(a, b)| a * b).sum::<f64>() / COUNT as f64;
+            assert!(together.abs() < 4.0 / (COUNT as f64).sqrt(), "{lag} apart: {together}");
+        }
         let mut other = vec![0.0; COUNT];
         Normals::new(7, 4).fill(&mut other);
         let both = draws.iter().zip(&other).map(|(a, b)| a * b).sum::<f64>() / COUNT as f64;
         assert!(both.abs() < 4.0 / (COUNT as f64).sqrt(), "{both}");
+    }
+
+    #[test]
+    fn draws_are_those_of_the_formula() {
+        let mut draws = [0.0; 6 * PAIRS];
+        Normals::new(5, 9).fill(&mut draws);
+        let mut bits = ChaCha8Rng::seed_from_u64(5);
+        bits.set_stream(9);
+        for block in draws.chunks_exact(2 * PAIRS) {
+            for k in 0..PAIRS {
+                let bits = bits.next_u64();
+                let unit = |part: u64, shift: f64| (part as f64 + shift) / 2f64.powi(32);
+                let r = (-2.0 * unit(bits >> 32, 0.5).ln()).sqrt();
+                let (sin, cos) = (std::f64::consts::TAU * unit(bits & 0xFFFF_FFFF, 0.0)).sin_cos();
+                let near = |a: f64, b: f64| (a - b).abs() < 1e-14 * (1.0 + r);
+                assert!(near(block[k], r * cos) && near(block[PAIRS + k], r * sin), "{k}");
+            }
+        }
     }
 
     #[test]

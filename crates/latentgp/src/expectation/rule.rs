@@ -13,7 +13,7 @@
 use super::node_sums::{Keep, Plan};
 use super::nodes::{TILE, lanes};
 use super::star::Stars;
-use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, check_shapes};
+use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, check_factor, check_shapes};
 use crate::blocks::part_rows;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -72,8 +72,15 @@ pub trait Rule: Clone + Send + Sync + 'static {
 /// The limit of nodes unless the caller sets another.
 pub const DEFAULT_MAX_NODES: usize = 100_000;
 
-fn check_all(rule: &impl Rule, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<()> {
+fn check_all(
+    rule: &impl Rule,
+    kernel: &dyn Kernel,
+    q: &Gaussians,
+    z: &Mat,
+    whiten: Option<&Cholesky>,
+) -> Result<()> {
     check_shapes(kernel, q, z)?;
+    check_factor(z, whiten)?;
     rule.check(kernel, q.dim())
 }
 
@@ -85,7 +92,7 @@ fn psi(
     z: &Mat,
     whiten: Option<&Cholesky>,
 ) -> Result<Psi> {
-    check_all(rule, kernel, q, z)?;
+    check_all(rule, kernel, q, z, whiten)?;
     Ok(match Stars::new(rule, kernel, q, z) {
         Some(stars) => stars.psi(whiten),
         None => Plan::new(rule, kernel, q, z, whiten).psi(Keep::Nothing).0,
@@ -112,7 +119,7 @@ impl<R: Rule> Expectation for R {
         z: &'a Mat,
         whiten: Option<&'a Cholesky>,
     ) -> Result<(Psi, Back<'a>)> {
-        check_all(self, kernel, q, z)?;
+        check_all(self, kernel, q, z, whiten)?;
         if let Some(stars) = Stars::new(self, kernel, q, z) {
             return Ok(stars.psi_and_back(whiten));
         }
@@ -133,7 +140,7 @@ impl<R: Rule> Expectation for R {
         bar: &Psi,
         grad: PsiGrad<'_>,
     ) -> Result<()> {
-        check_all(self, kernel, q, z)?;
+        check_all(self, kernel, q, z, None)?;
         match Stars::new(self, kernel, q, z) {
             Some(stars) => stars.psi_adjoint(bar, grad),
             None => Plan::new(self, kernel, q, z, None).psi_adjoint(&[], bar, grad),

@@ -453,11 +453,16 @@ mod tests {
     fn threads_do_not_change_the_bits() {
         let kernel = kernel::parse("matern32 + rbf", 3).unwrap();
         let (q, z) = inputs(1003, 3, 21);
+        let mut kzz = Mat::zeros(21, 21);
+        kernel.gram(&z, &mut kzz);
+        (0..21).for_each(|i| kzz[(i, i)] += 0.1);
+        let l = Cholesky::new(&kzz, "Kzz").unwrap();
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
                 let grads = adjoint(&Unscented, &*kernel, &q, &z);
-                (Unscented.psi(&*kernel, &q, &z).unwrap(), grads.theta, grads.z, grads.mean, grads.var)
+                let white = Unscented.psi_whitened(&*kernel, &q, &z, &l).unwrap();
+                (Unscented.psi(&*kernel, &q, &z).unwrap(), white, grads.theta, grads.z, grads.mean, grads.var)
             })
         };
         assert_eq!(run(1), run(2));

@@ -119,7 +119,7 @@ impl<'l> Whitener<'l> {
 
     /// out ← L⁻¹ b, in the room that `out` has, or in some from [`scratch`].
     pub fn apply(&self, b: &Mat, out: &mut Mat) {
-        match self.solver.as_ref().filter(|solver| solver.suits(b.cols())) {
+        match self.solver.as_ref().filter(|solver| solver.suits(b)) {
             Some(solver) => {
                 scratch::shape(out, b.rows(), b.cols());
                 solver.solve(b, out);

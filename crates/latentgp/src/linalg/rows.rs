@@ -13,9 +13,11 @@ type Lanes = [f64; LANES];
 const ROWS: usize = 4;
 const COLS: usize = 3;
 
+/// Rows at the most: with more the backend does better.
+const FEW: usize = 128;
+
 /// Whether this is the way for a matrix: with more rows, or rows that leave a rest, the backend's is.
 pub(super) fn suits(a: &Mat) -> bool {
-    const FEW: usize = 128;
     !a.is_empty() && a.rows() <= FEW && a.cols().is_multiple_of(LANES)
 }
 
@@ -91,7 +93,6 @@ pub(super) struct Solver {
 impl Solver {
     /// `None` where a backend does better: with many rows.
     pub fn new(l: &Mat) -> Option<Self> {
-        const FEW: usize = 128;
         let m = l.rows();
         let at = |i: usize, j: usize| if i < m { l[(i, j)] } else { 0.0 };
         let five = |top: usize, j: usize| std::array::from_fn(|r| at(top + r, j));
@@ -103,14 +104,14 @@ impl Solver {
         })
     }
 
-    /// Whether it solves for rows of this length.
-    pub fn suits(&self, cols: usize) -> bool {
-        cols > 0 && cols.is_multiple_of(COLUMNS)
+    /// Whether it solves for this matrix.
+    pub fn suits(&self, b: &Mat) -> bool {
+        b.rows() == self.m && b.cols() > 0 && b.cols().is_multiple_of(COLUMNS)
     }
 
     /// out ← L⁻¹ b, of the same shape.
     pub fn solve(&self, b: &Mat, out: &mut Mat) {
-        debug_assert!(b.rows() == self.m && self.suits(b.cols()) && b.len() == out.len());
+        debug_assert!(self.suits(b) && b.len() == out.len());
         in_lanes(Solve { l: self, b, out });
     }
 }
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn solves_are_those_of_the_factor() {
-        for (m, n) in [(1, 8), (3, 16), (5, 8), (7, 5), (20, 64), (33, 24), (130, 8)] {
+        for (m, n) in [(1, 8), (3, 16), (5, 8), (7, 5), (20, 64), (33, 24), (128, 16), (130, 8)] {
             let some = Mat::from_fn(m, m + 2, |i, j| ((i * m + 3 * j) as f64 * 0.3).cos());
             let mut square = linalg::mul_nt(&some, &some);
             (0..m).for_each(|i| square[(i, i)] += 1.0);

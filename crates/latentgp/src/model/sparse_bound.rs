@@ -60,8 +60,8 @@ pub(crate) struct BoundGrad<'g> {
 /// Above this estimate of the rounding error that ill-conditioning brings into the bound of one cell,
 /// Ψ2 is whitened block by block.
 const ROUNDING: f64 = 1e-10;
-/// The same where nodes are drawn anew at every step: what they differ by is far more.
-const DRAWN_ROUNDING: f64 = 1e-5;
+/// The same of all rows together where nodes are drawn anew at every step: what they differ by is far more.
+const DRAWN_ROUNDING: f64 = 1e-3;
 /// Above this one the bound is refused where Ψ2 cannot be whitened so.
 const LOST: f64 = 1e-2;
 
@@ -93,7 +93,8 @@ impl SparseBound<'_> {
 
     /// The factor by which Ψ2 is to be whitened block by block, unless it may be whitened as a whole.
     fn whiten<'l>(&self, kzz: &'l Cholesky) -> Option<&'l Cholesky> {
-        let most = if self.expectation.is_stochastic() { DRAWN_ROUNDING } else { ROUNDING };
+        let drawn = DRAWN_ROUNDING / self.outputs.n() as f64;
+        let most = if self.expectation.is_stochastic() { drawn.max(ROUNDING) } else { ROUNDING };
         (self.rounding(kzz) > most).then_some(kzz)
     }
 

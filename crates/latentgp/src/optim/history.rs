@@ -14,7 +14,7 @@
 //! Hg = γg + Σᵢ (αᵢ − βᵢ) sᵢ − γαᵢ yᵢ
 //! ```
 //!
-//! So long vectors, which the machine's memory is waited for, are multiplied and summed piece by piece, on all threads.
+//! So long vectors, which must come from main memory, are multiplied and summed piece by piece, on all threads.
 
 use super::dot;
 use crate::blocks;
@@ -78,7 +78,8 @@ impl History {
             && Some(self.y.len()) == room
             && self.rho.len() == self.memory
             && self.pairs <= self.memory
-            && self.next < self.memory;
+            && self.next < self.memory
+            && (self.pairs == self.memory || self.next == self.pairs);
         if fits {
             return Ok(());
         }
@@ -88,7 +89,7 @@ impl History {
     }
 
     /// The places of the pairs, the newest first.
-    fn places(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator + Clone {
+    fn places(&self) -> impl DoubleEndedIterator<Item = usize> {
         (0..self.pairs).map(|age| self.at(age))
     }
 
@@ -125,10 +126,13 @@ impl History {
         if self.pairs == 0 {
             return;
         }
-        if std::mem::take(&mut work.unknown) {
-            self.places().rev().for_each(|place| work.multiply(self, g, place));
+        let newest = self.at(0);
+        for place in self.places().filter(|place| *place != newest) {
+            if work.rho[place] != self.rho[place] {
+                work.multiply(self, g, place);
+            }
         }
-        work.multiply(self, g, self.at(0));
+        work.multiply(self, g, newest);
         work.weigh(self);
         work.combine(self, g);
     }
@@ -168,8 +172,8 @@ pub(super) struct Products {
     /// sᵢᵀyⱼ where j is not older than i, and yᵢᵀyⱼ.
     sy: Vec<f64>,
     yy: Vec<f64>,
-    /// Whether those are still to be computed.
-    unknown: bool,
+    /// ρ of each pair when it was multiplied: another pair has another.
+    rho: Vec<f64>,
     /// The products of each pair, and those of each piece.
     sums: Vec<[f64; PRODUCTS]>,
     parts: Vec<[f64; PRODUCTS]>,
@@ -193,7 +197,7 @@ impl Products {
         Products {
             sy: square.clone(),
             yy: square,
-            unknown: true,
+            rho: vec![f64::NAN; memory],
             sums: vec![[0.0; PRODUCTS]; memory],
             parts: vec![[0.0; PRODUCTS]; memory * n.div_ceil(PIECE)],
             order: vec![0; memory],
@@ -220,6 +224,7 @@ impl Products {
                 (0..PRODUCTS).for_each(|k| sum[k] += part[k]);
             }
         }
+        self.rho[place] = of.rho[place];
         for (i, [_, _, sy, yy]) in self.sums[..of.pairs].iter().enumerate() {
             self.sy[i * m + place] = *sy;
             self.yy[i * m + place] = *yy;
@@ -374,7 +379,13 @@ mod tests {
         for n in [1, 7, PIECE, PIECE + 13, 9 * PIECE + 5] {
             let at = |k: usize, i: usize| ((3 * i + 17 * k) as f64 * 0.37).sin();
             let (mut history, mut kept) = (History::new(6, n).unwrap(), Products::new(6, n));
-            for k in 0..9 {
+            for k in 0..16 {
+                // A history that was dropped, and pairs that are left out, in the middle of it.
+                match k {
+                    9 => history.clear(),
+                    4 | 12 => history.push(&vec![1.0; n], &vec![-1.0; n], 0.0),
+                    _ => {}
+                }
                 let s: Vec<f64> = (0..n).map(|i| at(k, i)).collect();
                 let y: Vec<f64> =
                     s.iter().enumerate().map(|(i, s)| (1.0 + 0.2 * (i % 7) as f64) * s).collect();

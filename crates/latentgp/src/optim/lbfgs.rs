@@ -79,7 +79,7 @@ pub struct LbfgsState {
     work: Work,
 }
 
-/// Room for one iteration; nothing in it outlives a step.
+/// Room for one iteration; nothing in it outlives a step but products of the history, which are made anew where they are missing.
 #[derive(Clone, Debug, Default)]
 struct Work {
     direction: Vec<f64>,
@@ -87,6 +87,7 @@ struct Work {
     trial_gradient: Vec<f64>,
     found: Vec<f64>,
     found_gradient: Vec<f64>,
+    /// In a box, as a state is kept beside smaller things.
     products: Box<Products>,
 }
 

@@ -16,9 +16,6 @@ use std::ops::Range;
 /// Sees the values of a term at point n.
 pub(super) type Visit<'v> = dyn FnMut(usize, &[f64]) + 'v;
 
-/// Products of ψ1 below this count as 0.
-const NOTHING: f64 = 1e-290;
-
 /// Moves a group to some points, with `EXPONENTS` of 2 or δ alone, and returns √∏D, 0 in the lanes that are left.
 #[inline(always)]
 pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
@@ -226,11 +223,13 @@ impl Laned for Covariance<'_> {
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
         let (m, shape) = (self.z.rows(), self.pair.shape());
+        debug_assert!(self.kept.as_ref().is_none_or(|kept| kept.len() >= shape.numbers(self.points.len())));
         let Factor { precision: a, scale, .. } = self.pair.u;
         let mut group = Group::<L>::new(self.z, shape);
         let mut single = Single::new(a, &group);
         let mut sums = vec![[[[0.0; L]; HALF]; BLOCK]; shape.tiles()];
-        let mut psi1: Vec<Rows<L>> = vec![[[0.0; L]; BLOCK]; shape.row_blocks()];
+        // ψ1 of a kernel of variance 1.
+        let mut plain: Vec<Rows<L>> = vec![[[0.0; L]; BLOCK]; shape.row_blocks()];
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         let from = self.points.start;
         for points in groups(self.points, L) {
@@ -251,31 +250,30 @@ impl Laned for Covariance<'_> {
             group.lift(&grown.map(|g: f64| 0.5 * LOG2_E * g.ln_1p()));
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
             let (blocks, tiles) = shape.split_kept_mut::<L>(kept);
-            // Lanes that are left have ψ1 = 0.
-            psi1.fill([[0.0; L]; BLOCK]);
+            // Lanes that are left have 0.
+            plain.fill([[0.0; L]; BLOCK]);
             let first = points.start;
             single.each_row::<FMA>(&group, points, blocks, &mut |n, values| {
                 let row = &mut self.psi1[(n - from) * m..(n - from + 1) * m];
                 row.iter_mut().zip(values).for_each(|(out, v)| *out = scale * v);
-                row.iter().enumerate().for_each(|(j, v)| psi1[j / BLOCK][j % BLOCK][n - first] = *v);
+                values.iter().enumerate().for_each(|(j, v)| plain[j / BLOCK][j % BLOCK][n - first] = *v);
             });
-            // From E[kk'] to values.
-            let back: [f64; L] = std::array::from_fn(|l| product[l].sqrt() / (scale * scale));
+            // From E[kk'] to values, which are without √∏D.
+            let back = product.map(f64::sqrt);
             let (mut sums, mut tiles) = (sums.iter_mut(), tiles.iter_mut());
             for b in 0..shape.row_blocks() {
                 for c in 0..shape.reach(b) {
                     for (h, sum) in (0..shape.halves(c)).zip(&mut sums) {
                         let mut values = group.exponents::<FMA, 0>(b, c, h);
                         exp2_m1s::<FMA, L>(values.as_flattened_mut().as_flattened_mut());
-                        let (left, right) = (&psi1[b], &psi1[c]);
+                        let (left, right) = (&plain[b], &plain[c]);
                         let mut new = *sum;
                         for r in 0..BLOCK {
                             for w in 0..HALF {
                                 for l in 0..L {
-                                    // E[kk'] ≤ min(ψ1, ψ1'): where the product underflows the covariance is nothing,
-                                    // though the exponential may overflow.
+                                    // Far away the product is nothing, and the power is a number all the same.
                                     let both = left[r][l] * right[h * HALF + w][l];
-                                    let own = if both > NOTHING { both * values[r][w][l] } else { 0.0 };
+                                    let own = both * values[r][w][l];
                                     new[r][w][l] += own;
                                     values[r][w][l] = back[l] * (both + own);
                                 }
@@ -289,6 +287,7 @@ impl Laned for Covariance<'_> {
                 }
             }
         }
-        shape.each_pair(|i, j, tile, r, w| self.out[(i, j)] += sums[tile][r][w].iter().sum::<f64>());
+        let scale = scale * scale;
+        shape.each_pair(|i, j, tile, r, w| self.out[(i, j)] += scale * sums[tile][r][w].iter().sum::<f64>());
     }
 }

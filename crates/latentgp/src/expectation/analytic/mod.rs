@@ -22,8 +22,8 @@ mod sums;
 mod tile;
 
 use super::{
-    Back, BackY, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiY, check_outputs, project, project_and_back,
-    psi_by,
+    Back, BackY, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiY, check_factor, check_outputs, project,
+    project_and_back, psi_by,
 };
 use crate::blocks::part_rows;
 use crate::error::{Error, Result};
@@ -57,6 +57,7 @@ impl Expectation for Analytic {
         z: &'a Mat,
         whiten: Option<&'a Cholesky>,
     ) -> Result<(Psi, Back<'a>)> {
+        check_factor(z, whiten)?;
         let plan = Plan::new(kernel, q, z)?;
         let keep = plan.values(q.n()) <= MOST_KEPT;
         let (psi, kept) = match whiten {
@@ -107,6 +108,7 @@ impl Expectation for Analytic {
     }
 
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
+        check_factor(z, Some(l))?;
         Ok(whitened(&Plan::new(kernel, q, z)?, l, false).0)
     }
 
@@ -242,16 +244,38 @@ mod tests {
     }
 
     #[test]
-    fn far_points_add_nothing_where_products_underflow() {
-        let mean = Mat::from_fn(9, 1, |i, _| if i == 4 { 40.0 } else { 0.1 * i as f64 });
+    fn far_points_and_tiny_kernels_are_as_right_as_near_ones() {
+        let far = [40.0, 80.0, 200.0, -1e4];
+        let mean = Mat::from_fn(9, 1, |i, _| far.get(i).copied().unwrap_or(0.1 * i as f64));
         let q = Gaussians::new(mean, Mat::filled(9, 1, 0.3)).unwrap();
-        let (kernel, z) = (Rbf::new(1), Mat::from_fn(3, 1, |i, _| 0.4 * i as f64));
-        let mut kzz = Mat::zeros(3, 3);
-        kernel.gram(&z, &mut kzz);
-        let l = Cholesky::new(&kzz, "Kzz").unwrap();
-        let (psi, back) = Analytic.psi_and_back(&kernel, &q, &z, Some(&l)).unwrap();
-        let got = gradient(&kernel, &q, &z, |grad| back(&psi, grad).unwrap());
-        assert!(psi.psi2.is_finite() && got.0.iter().all(|v| v.is_finite()));
-        assert!(got.1.is_finite() && got.2.is_finite() && got.3.is_finite());
+        let z = Mat::from_fn(3, 1, |i, _| 0.4 * i as f64);
+        for variance in [1.0, 1e-140] {
+            let mut kernel = Rbf::new(1);
+            kernel.variance.set(variance);
+            let mut kzz = Mat::zeros(3, 3);
+            kernel.gram(&z, &mut kzz);
+            let l = Cholesky::new(&kzz, "Kzz").unwrap();
+            let plain = Analytic.psi(&kernel, &q, &z).unwrap();
+            let (psi, back) = Analytic.psi_and_back(&kernel, &q, &z, Some(&l)).unwrap();
+            let near = |a: &[f64], b: &[f64]| crate::check::relative_error(a, b, 0.0) < 1e-9;
+            assert!(near(psi.psi2.as_slice(), l.whiten(&plain.psi2).as_slice()), "{variance}");
+            let got = gradient(&kernel, &q, &z, |grad| back(&plain, grad).unwrap());
+            let again = gradient(&kernel, &q, &z, |grad| {
+                Analytic.psi_adjoint(&kernel, &q, &z, &plain, grad).unwrap();
+            });
+            assert!(near(&got.0, &again.0) && near(got.1.as_slice(), again.1.as_slice()), "{variance}");
+            assert!(near(got.2.as_slice(), again.2.as_slice()) && near(got.3.as_slice(), again.3.as_slice()));
+        }
+    }
+
+    #[test]
+    fn a_factor_of_another_size_is_refused() {
+        let (q, z) = place();
+        let l = Cholesky::new(&Mat::eye(5), "Kzz").unwrap();
+        for rule in [&Analytic as &dyn Expectation, &Unscented, &super::super::GaussHermite::new(2)] {
+            let kernel = Rbf::new(3);
+            assert!(rule.psi_whitened(&kernel, &q, &z, &l).is_err());
+            assert!(rule.psi_and_back(&kernel, &q, &z, Some(&l)).is_err());
+        }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn whitened(plan: &Plan<'_>, l: &Cholesky, keep: bool) -> (Psi, Vec<K
         psi.psi2 = l.whiten(&psi.psi2);
         return (psi, kept);
     };
-    let mut psi = Psi::zeros(n, m);
+    let mut psi = Psi { psi0: 0.0, psi1: scratch::any(n, m), psi2: Mat::zeros(m, m) };
     let parts = blocks::each_part(n, cost(dim, m), [&mut psi.psi1], |points, [psi1]| {
         let mut kept = keep.then(|| Scratch::take(only.shape().numbers(points.len())));
         let mut covariance = Mat::zeros(m, m);
