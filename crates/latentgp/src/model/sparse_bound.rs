@@ -91,16 +91,21 @@ impl SparseBound<'_> {
         f64::EPSILON * kzz.condition() * size / self.noise
     }
 
-    /// The factor by which Ψ2 is to be whitened block by block, unless it may be whitened as a whole.
+    /// The factor by which Ψ2 is to be whitened block by block at a step, unless it may be whitened as a whole.
     fn whiten<'l>(&self, kzz: &'l Cholesky) -> Option<&'l Cholesky> {
         let drawn = DRAWN_ROUNDING / self.outputs.n() as f64;
         let most = if self.expectation.is_stochastic() { drawn.max(ROUNDING) } else { ROUNDING };
         (self.rounding(kzz) > most).then_some(kzz)
     }
 
+    /// The same for what is computed once and kept.
+    fn whiten_once<'l>(&self, kzz: &'l Cholesky) -> Option<&'l Cholesky> {
+        (self.rounding(kzz) > ROUNDING).then_some(kzz)
+    }
+
     /// Ψ0, Ψ1 and L⁻¹Ψ2L⁻ᵀ.
-    fn psi(&self, q: &Gaussians, kzz: &Cholesky) -> Result<Psi> {
-        if let Some(l) = self.whiten(kzz) {
+    fn psi(&self, q: &Gaussians, kzz: &Cholesky, whiten: Option<&Cholesky>) -> Result<Psi> {
+        if let Some(l) = whiten {
             return self.expectation.psi_whitened(self.kernel, q, self.z, l);
         }
         let mut psi = self.expectation.psi(self.kernel, q, self.z)?;
@@ -108,16 +113,16 @@ impl SparseBound<'_> {
         Ok(psi)
     }
 
-    fn group_psi(&self, q: &Gaussians, kzz: &Cholesky) -> Result<GroupPsi> {
+    fn group_psi(&self, q: &Gaussians, kzz: &Cholesky, whiten: Option<&Cholesky>) -> Result<GroupPsi> {
         let m = self.z.rows();
         if self.outputs.is_complete() {
-            let psi = self.psi(q, kzz)?;
+            let psi = self.psi(q, kzz, whiten)?;
             return Ok(GroupPsi { psi1: psi.psi1, each: vec![(psi.psi0, psi.psi2)] });
         }
         let mut psi1 = Mat::zeros(q.n(), m);
         let mut each = vec![(0.0, Mat::zeros(m, m)); self.outputs.groups.len()];
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
-            let psi = self.psi(&q.select_rows(&pattern.rows), kzz)?;
+            let psi = self.psi(&q.select_rows(&pattern.rows), kzz, whiten)?;
             for (i, &n) in pattern.rows.iter().enumerate() {
                 psi1.row_mut(n).copy_from_slice(psi.psi1.row(i));
             }
@@ -131,7 +136,7 @@ impl SparseBound<'_> {
 
     /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all.
     fn group_psi_y(&self, q: &Gaussians, kzz: &Cholesky) -> Result<(Vec<(f64, Mat)>, Mat)> {
-        let GroupPsi { mut psi1, each } = self.group_psi(q, kzz)?;
+        let GroupPsi { mut psi1, each } = self.group_psi(q, kzz, self.whiten(kzz))?;
         let p = blocks::mul_tn(&psi1, &self.outputs.filled);
         scratch::give(&mut psi1);
         Ok((each, p))
@@ -304,7 +309,7 @@ impl SparseBound<'_> {
     /// What predictions are made from, for inputs as they are.
     pub fn posterior(&self, q: &Gaussians) -> Result<Posterior> {
         let kzz = self.kzz()?;
-        let psi = self.group_psi(q, &kzz)?;
+        let psi = self.group_psi(q, &kzz, self.whiten_once(&kzz))?;
         // Wide data are trained on a root of YYᵀ; predictions need Y itself.
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.zero_filled());
         let parts = self.collapse(&psi.each, &p, &kzz, |_, c| (c.c(), c.alpha))?;
