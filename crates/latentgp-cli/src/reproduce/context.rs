@@ -21,8 +21,6 @@ pub struct Context {
     pub steps: Option<usize>,
     /// Runs of whatever is random.
     pub runs: usize,
-    /// Whether that number was asked for.
-    pub runs_asked: bool,
     /// Seed of everything that the papers' own seeds do not fix.
     pub seed: u64,
     bar: Option<ProgressBar>,
@@ -30,11 +28,6 @@ pub struct Context {
 }
 
 impl Context {
-    /// The runs of a line that has so many of its own.
-    pub fn runs_of(&self, own: usize) -> usize {
-        if self.runs_asked { self.runs } else { self.runs.min(own) }
-    }
-
     /// Progress goes to a terminal's last line, or line by line to a file.
     pub fn new(data: Option<PathBuf>, quick: bool, runs: usize, seed: u64, quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
@@ -44,7 +37,7 @@ impl Context {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Context { data, quick, long: false, steps: None, runs, runs_asked: false, seed, bar, quiet }
+        Context { data, quick, long: false, steps: None, runs, seed, bar, quiet }
     }
 
     /// The path of a file of the papers, if it is there.

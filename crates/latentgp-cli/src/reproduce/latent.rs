@@ -27,6 +27,10 @@ const STRIDE: u64 = 1_000_000;
 const ROUNDING: f64 = 1e-13;
 /// Iterations after which the bounds of several starts are compared.
 pub const TRIAL: usize = 250;
+/// Draws of the lines that take long: they go on where lines of fewer draws ended.
+pub const MANY: usize = 200;
+/// For one step in so many of the line before.
+pub const SHARE: usize = 10;
 
 /// Rows, and what they are.
 pub struct Data {
@@ -63,8 +67,6 @@ pub struct Case {
     pub twins: usize,
     /// Seeds of the kernel, of which that with the best bound after [`TRIAL`] iterations goes on.
     pub starts: usize,
-    /// Runs of what is drawn, unless others are asked for.
-    pub runs: usize,
     /// The papers' accuracy in per cent.
     pub theirs: Option<Estimate>,
 }
@@ -73,8 +75,8 @@ pub struct Case {
 pub struct Found {
     /// The line.
     pub row: Row,
-    /// The model of its first run.
-    pub model: BayesianGplvm,
+    /// The model of each of its runs, or of the best of its twins.
+    pub models: Vec<BayesianGplvm>,
 }
 
 /// A method that is the same at every step.
@@ -117,15 +119,15 @@ impl Data {
         Ok((row, x))
     }
 
-    /// Fits and scores a line.
-    pub fn fit(&self, case: &Case, context: &Context) -> Outcome<Found> {
+    /// Fits and scores a line, whose runs begin where those of another ended, if there is one.
+    pub fn fit(&self, case: &Case, before: Option<&Found>, context: &Context) -> Outcome<Found> {
         let clock = Instant::now();
         let label = format!("{}, {}", case.method, case.name);
         context.doing(&label)?;
         let watch = context.watch(&label);
         let runs: Vec<Box<dyn Expectation>> = match &case.by {
             Method::Fixed(rule) => vec![rule.clone(); case.twins],
-            Method::MonteCarlo(samples) => (0..context.runs_of(case.runs) as u64)
+            Method::MonteCarlo(samples) => (0..context.runs as u64)
                 .map(|run| Box::new(fresh(*samples, context.seed * STRIDE + run)) as Box<dyn Expectation>)
                 .collect(),
         };
@@ -145,6 +147,10 @@ impl Data {
             _ => 0,
         };
         let one = |run: usize, rule: Box<dyn Expectation>| -> Outcome<Fitted<BayesianGplvm>> {
+            if let Some(before) = before {
+                let model = BayesianGplvm { expectation: rule, ..before.models[run].clone() };
+                return Ok(case.how.go_on(model, &watch)?);
+            }
             let seed = first + if drawn { run } else { chosen } as u64;
             let y = if drawn { self.y.clone() } else { shaken(&self.y, run) };
             Ok(case.how.fit(&y, &*(case.kernel)(seed)?, rule, &watch)?)
@@ -173,6 +179,9 @@ impl Data {
         if case.starts > 1 && !drawn {
             note = format!("{note}; the best of {} starts", case.starts);
         }
+        if let Some(before) = before {
+            note = format!("{note}; from the ends of {}", before.row.method);
+        }
         let scores = scores.concat();
         let bounds: Vec<f64> = fits.iter().map(|f| f.evidence).collect();
         let row = Row {
@@ -191,13 +200,12 @@ impl Data {
             row.bound.unwrap_or(f64::NAN),
             row.seconds
         ));
-        let model = fits.into_iter().next().expect("at least one run").model;
-        Ok(Found { row, model })
+        Ok(Found { row, models: fits.into_iter().map(|f| f.model).collect() })
     }
 
     /// Figure 2: where the rows lie, along the two dimensions with the smallest lengthscales.
     pub fn picture(&self, found: &Found, slug: &str) -> Outcome<Picture> {
-        let model = &found.model;
+        let model = &found.models[0];
         let dims = two_dimensions(model);
         let coordinate = |k: usize| Coordinate {
             mean: model.mean.value.col(k),
@@ -290,7 +298,6 @@ mod tests {
             how: PapersTraining { adam_iterations: 5, ..how.clone() },
             twins,
             starts,
-            runs: usize::MAX,
             theirs: None,
         };
         for case in
@@ -298,8 +305,8 @@ mod tests {
         {
             let run = |threads: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                let found = pool.install(|| data.fit(&case, &context)).unwrap();
-                (found.row.ours, found.row.bound, found.model.mean.value)
+                let found = pool.install(|| data.fit(&case, None, &context)).unwrap();
+                (found.row.ours, found.row.bound, found.models[0].mean.value.clone())
             };
             assert_eq!(run(1), run(3));
         }
@@ -324,22 +331,22 @@ mod tests {
             how: how.clone(),
             twins: 1,
             starts: 1,
-            runs: usize::MAX,
             theirs: Some(Estimate::of(50.0)),
         };
-        let found = data.fit(&case(fixed(Unscented)), &context).unwrap();
+        let found = data.fit(&case(fixed(Unscented)), None, &context).unwrap();
         assert_eq!((found.row.note.as_str(), found.row.ours.len()), ("5 iterations, limit", 1));
         assert!(found.row.difference(0).is_some() && found.row.bound.is_some());
         data.picture(&found, "x").unwrap();
-        let twins = data.fit(&Case { twins: 3, ..case(fixed(Unscented)) }, &context).unwrap();
+        let twins = data.fit(&Case { twins: 3, ..case(fixed(Unscented)) }, None, &context).unwrap();
         assert!(twins.row.note.starts_with("the best bound of 3 fits"), "{}", twins.row.note);
         assert!(twins.row.bound >= found.row.bound);
-        let starts = data.fit(&Case { starts: 2, ..case(fixed(Unscented)) }, &context).unwrap();
+        let starts = data.fit(&Case { starts: 2, ..case(fixed(Unscented)) }, None, &context).unwrap();
         assert_eq!(starts.row.note, "5 iterations, limit; the best of 2 starts");
-        let drawn = data.fit(&case(Method::MonteCarlo(3)), &context).unwrap();
-        assert_eq!(drawn.row.note, "3 runs of 4 iterations, limit");
-        let one = data.fit(&Case { runs: 1, ..case(Method::MonteCarlo(3)) }, &context).unwrap();
-        assert_eq!(one.row.note, "1 run of 4 iterations, limit");
+        let drawn = data.fit(&case(Method::MonteCarlo(3)), None, &context).unwrap();
+        assert_eq!((drawn.row.note.as_str(), drawn.models.len()), ("3 runs of 4 iterations, limit", 3));
+        let more = data.fit(&case(Method::MonteCarlo(5)), Some(&drawn), &context).unwrap();
+        assert_eq!(more.row.note, "3 runs of 4 iterations, limit; from the ends of m");
+        assert!(more.row.bound > drawn.row.bound, "{:?} after {:?}", more.row.bound, drawn.row.bound);
         let (pca, x) = data.pca(&how, None).unwrap();
         assert!((0.0..=100.0).contains(&pca.ours[0].mean) && pca.ours[0].std.is_some() && x.cols() == 2);
         assert!(skipped(&case(Method::MonteCarlo(3)), "why").ours.is_empty());

@@ -57,13 +57,13 @@ pub struct Args {
     /// Fewer runs, and nothing that takes long
     #[arg(long)]
     quick: bool,
-    /// Runs of each Monte Carlo row, and splits of sinc [default: 10, fewer where many draws take long; with --quick 2]
+    /// Runs of each Monte Carlo row, and splits of sinc [default: 10; with --quick 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: Option<u16>,
     /// Steps of Adam in the Monte Carlo rows of oil-flow and usps [default: each row's own; the released code has 5000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     steps: Option<u32>,
-    /// Also what takes hours: Monte Carlo on USPS
+    /// All steps of Monte Carlo as the released code has them: four minutes for oil-flow, hours for usps
     #[arg(long, conflicts_with = "quick")]
     long: bool,
     /// Print JSON
@@ -119,7 +119,7 @@ impl What {
         for (given, works, option) in [
             (args.steps.is_some(), matches!(self, OilFlow | Usps | All), "--steps"),
             (args.runs.is_some(), matches!(self, OilFlow | Usps | Airline | Sinc | All), "--runs"),
-            (args.long, matches!(self, Usps | All), "--long"),
+            (args.long, matches!(self, OilFlow | Usps | All), "--long"),
         ] {
             if given && !works {
                 return Err(Failure::usage(format!(
@@ -148,7 +148,6 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     let mut context = Context::new(args.data.clone(), args.quick, runs, common.seed(), common.quiet);
     context.long = args.long;
     context.steps = args.steps.map(|n| n as usize);
-    context.runs_asked = args.runs.is_some();
     let chosen: Vec<What> = match args.what {
         What::All => What::value_variants().iter().copied().filter(|w| *w != What::All).collect(),
         one => vec![one],

@@ -97,7 +97,7 @@ fn what_cannot_run_says_why() {
         ("reproduce spiral --runs 0", 2, "--runs"),
         ("reproduce spiral --runs 2", 2, "--runs has no effect on `reproduce spiral`"),
         ("reproduce airline --steps 3", 2, "--steps has no effect on `reproduce airline`"),
-        ("reproduce oil-flow --long", 2, "--long has no effect on `reproduce oil-flow`"),
+        ("reproduce airline --long", 2, "--long has no effect on `reproduce airline`"),
         ("reproduce spiral --out file/sub", 1, "--out file/sub"),
     ] {
         let ended = folder.run(line);

@@ -103,7 +103,11 @@ impl PapersTraining {
         expectation: Box<dyn Expectation>,
         watch: &OnProgress<'_>,
     ) -> Result<Fitted<BayesianGplvm>> {
-        let mut model = self.start(y, kernel, expectation)?;
+        self.go_on(self.start(y, kernel, expectation)?, watch)
+    }
+
+    /// Fits from wherever a model is.
+    pub fn go_on(&self, mut model: BayesianGplvm, watch: &OnProgress<'_>) -> Result<Fitted<BayesianGplvm>> {
         let how: Box<dyn Optimizer> = match model.expectation.is_stochastic() {
             true => Box::new(Adam { max_iterations: self.adam_iterations, ..Adam::default() }),
             false => Box::new(Lbfgs { max_iterations: self.max_iterations, ..lbfgs() }),
@@ -164,6 +168,8 @@ mod tests {
             let two = how.fit(&y, &kernel, rule, GO).unwrap();
             assert!(one.evidence > start, "{} from {start}", one.evidence);
             assert_eq!(one.evidence.to_bits(), two.evidence.to_bits());
+            let more = how.go_on(one.model, GO).unwrap();
+            assert!(more.evidence > one.evidence, "{} after {}", more.evidence, one.evidence);
         }
     }
 
