@@ -7,7 +7,7 @@ use crate::kernel::{Kernel, KernelGrad, PointGrad};
 use crate::linalg;
 use crate::mat::Mat;
 use crate::model::Model;
-use crate::param;
+use crate::param::{self, Param, Parameterized};
 
 /// ∂f/∂u by central differences with Richardson's correction; the step is relative to |u_i|.
 pub fn differences(u: &[f64], mut f: impl FnMut(&[f64]) -> f64) -> Vec<f64> {
@@ -48,7 +48,7 @@ fn require(what: &str, error: f64, tolerance: f64) -> Result<()> {
     })
 }
 
-/// The laws of a kernel at the points x and z: symmetric, positive semi-definite, block methods that agree
+/// The laws of a kernel at the points x and z: parameters in one order, symmetric, positive semi-definite, block methods that agree
 /// with `eval`, adjoints that agree with central differences to `tolerance` (1e-7 suits smooth kernels).
 ///
 /// ```
@@ -59,6 +59,7 @@ fn require(what: &str, error: f64, tolerance: f64) -> Result<()> {
 /// # Ok::<(), latentgp::Error>(())
 /// ```
 pub fn kernel(kernel: &dyn Kernel, x: &Mat, z: &Mat, tolerance: f64) -> Result<()> {
+    order(&mut *kernel.boxed())?;
     let (n, m) = (x.rows(), z.rows());
     let mut cross = Mat::zeros(n, m);
     kernel.cross(x, z, &mut cross);
@@ -82,6 +83,25 @@ pub fn kernel(kernel: &dyn Kernel, x: &Mat, z: &Mat, tolerance: f64) -> Result<(
     require("the most negative eigenvalue of k(x, x)", (-lowest / scale.max(1e-300)).max(0.0), 1e-10)?;
 
     adjoints(kernel, x, z, tolerance)
+}
+
+/// Errs unless parameters are visited in the order of `params()`, with and without names.
+fn order(of: &mut (impl Parameterized + ?Sized)) -> Result<()> {
+    let named: Vec<*const Param> = of.params().into_iter().map(|(_, p)| p as *const Param).collect();
+    let to_write: Vec<*const Param> = of.params_mut().into_iter().map(|(_, p)| &*p as *const Param).collect();
+    let (mut visited, mut visited_to_write) = (Vec::new(), Vec::new());
+    of.each_param(&mut |p| visited.push(p as *const Param));
+    of.each_param_mut(&mut |p| visited_to_write.push(&*p as *const Param));
+    for (what, found) in
+        [("params_mut", to_write), ("each_param", visited), ("each_param_mut", visited_to_write)]
+    {
+        let same = named.iter().zip(&found).take_while(|(a, b)| a == b).count();
+        if same < named.len().max(found.len()) {
+            let expected = format!("the {} parameters of `params`, in that order", named.len());
+            return Err(Error::invalid(what, expected, format!("another after {same} of {}", found.len())));
+        }
+    }
+    Ok(())
 }
 
 /// A fixed matrix without structure, to weigh entries with.
@@ -228,6 +248,7 @@ pub fn psi_adjoint(
 /// The gradient of a model's log evidence against central differences in all of its parameters, and that the value is the
 /// same with and without it.
 pub fn model(model: &(impl Model + Clone), tolerance: f64) -> Result<()> {
+    order(&mut model.clone())?;
     let theta = param::values(model);
     let mut grad = vec![0.0; theta.len()];
     let value = model.log_evidence(Some(&mut grad))?;

@@ -98,4 +98,20 @@ impl Parameterized for Mean {
             }
         }
     }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        match self {
+            Mean::Zero => {}
+            Mean::Constant { intercept } => visit(intercept),
+            Mean::Linear { intercept, slope } => [intercept, slope].into_iter().for_each(visit),
+        }
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        match self {
+            Mean::Zero => {}
+            Mean::Constant { intercept } => visit(intercept),
+            Mean::Linear { intercept, slope } => [intercept, slope].into_iter().for_each(visit),
+        }
+    }
 }

@@ -252,71 +252,94 @@ pub trait Parameterized {
     fn params(&self) -> Vec<(String, &Param)>;
     /// The same, in the same order, to write to.
     fn params_mut(&mut self) -> Vec<(String, &mut Param)>;
+
+    /// Visits the parameters in that order. Override it, as every kernel and model here does, to visit them without names:
+    /// an optimiser does so at every step.
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.params().into_iter().for_each(|(_, p)| visit(p));
+    }
+    /// The same, to write to.
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.params_mut().into_iter().for_each(|(_, p)| visit(p));
+    }
 }
 
 /// Number of entries of all parameters, fixed ones included: the length of a gradient θ̄.
 pub fn count(of: &(impl Parameterized + ?Sized)) -> usize {
-    of.params().iter().map(|(_, p)| p.len()).sum()
+    let mut count = 0;
+    of.each_param(&mut |p| count += p.len());
+    count
 }
 
 /// The constrained values of all parameters, fixed ones included, one after the other: θ.
 pub fn values(of: &(impl Parameterized + ?Sized)) -> Vec<f64> {
-    of.params().iter().flat_map(|(_, p)| p.as_slice()).copied().collect()
+    let mut all = Vec::new();
+    of.each_param(&mut |p| all.extend_from_slice(p.as_slice()));
+    all
+}
+
+/// Writes them to where they are wanted, as many as [`count`] says.
+pub(crate) fn copy_values(of: &(impl Parameterized + ?Sized), out: &mut [f64]) {
+    let mut at = 0;
+    of.each_param(&mut |p| {
+        out[at..at + p.len()].copy_from_slice(p.as_slice());
+        at += p.len();
+    });
 }
 
 /// Writes the values of all parameters, fixed ones included: the inverse of [`values`].
 pub fn set_values(of: &mut (impl Parameterized + ?Sized), theta: &[f64]) {
     let mut rest = theta;
-    for (_, p) in of.params_mut() {
+    of.each_param_mut(&mut |p| {
         let (mine, others) = rest.split_at(p.len());
         p.value.as_mut_slice().copy_from_slice(mine);
         rest = others;
-    }
+    });
     debug_assert!(rest.is_empty());
 }
 
 /// The free parameters, unconstrained, one after the other.
 pub fn flatten(of: &(impl Parameterized + ?Sized)) -> Vec<f64> {
     let mut u = Vec::new();
-    for (_, p) in of.params() {
+    of.each_param(&mut |p| {
         if !p.fixed {
             u.extend(p.as_slice().iter().map(|&v| p.transform.inverse(v)));
         }
-    }
+    });
     u
 }
 
 /// Writes the free parameters back: the inverse of [`flatten`].
 pub fn unflatten(of: &mut (impl Parameterized + ?Sized), u: &[f64]) {
     let mut rest = u;
-    for (_, p) in of.params_mut() {
+    of.each_param_mut(&mut |p| {
         if !p.fixed {
             let (mine, others) = rest.split_at(p.len());
             p.transform.forward_all(mine, p.value.as_mut_slice());
             rest = others;
         }
-    }
+    });
     debug_assert!(rest.is_empty());
 }
 
 /// From ∂F/∂θ of all parameters to ∂F/∂u of the free ones.
 pub fn chain(of: &(impl Parameterized + ?Sized), grad: &[f64], out: &mut [f64]) {
     let (mut from, mut to) = (0, 0);
-    for (_, p) in of.params() {
+    of.each_param(&mut |p| {
         if !p.fixed {
             let (out, grad) = (&mut out[to..to + p.len()], &grad[from..from + p.len()]);
             p.transform.chain_all(p.as_slice(), grad, out);
             to += p.len();
         }
         from += p.len();
-    }
+    });
     debug_assert_eq!((from, to), (grad.len(), out.len()));
 }
 
 /// Σ log p(θ) over the parameters that have a prior; adds its gradient to `grad`.
 pub fn log_prior(of: &(impl Parameterized + ?Sized), mut grad: Option<&mut [f64]>) -> f64 {
     let (mut sum, mut at) = (0.0, 0);
-    for (_, p) in of.params() {
+    of.each_param(&mut |p| {
         if let Some(prior) = p.prior {
             for (k, &v) in p.as_slice().iter().enumerate() {
                 let (value, slope) = prior.log_density(v);
@@ -327,7 +350,7 @@ pub fn log_prior(of: &(impl Parameterized + ?Sized), mut grad: Option<&mut [f64]
             }
         }
         at += p.len();
-    }
+    });
     sum
 }
 

@@ -127,6 +127,12 @@ impl<F: Formula> Parameterized for Auto<F> {
     fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
         self.params.iter_mut().map(|(name, p)| (name.to_string(), p)).collect()
     }
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.params.iter().for_each(|(_, p)| visit(p));
+    }
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.params.iter_mut().for_each(|(_, p)| visit(p));
+    }
 }
 
 impl<F: Formula> Kernel for Auto<F> {

@@ -276,6 +276,12 @@ impl Parameterized for Box<dyn Kernel> {
     fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
         (**self).params_mut()
     }
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        (**self).each_param(visit);
+    }
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        (**self).each_param_mut(visit);
+    }
 }
 
 /// A boxed kernel is a kernel, so that parsed and composed ones mix freely.
@@ -362,6 +368,12 @@ macro_rules! parameters {
             }
             fn params_mut(&mut self) -> Vec<(String, &mut $crate::param::Param)> {
                 vec![$((stringify!($field).to_string(), &mut self.$field)),+]
+            }
+            fn each_param(&self, visit: &mut dyn FnMut(&$crate::param::Param)) {
+                $(visit(&self.$field);)+
+            }
+            fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut $crate::param::Param)) {
+                $(visit(&mut self.$field);)+
             }
         }
     };

@@ -48,6 +48,12 @@ impl Parameterized for Select {
     fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
         self.kernel.params_mut()
     }
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.kernel.each_param(visit);
+    }
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.kernel.each_param_mut(visit);
+    }
 }
 
 impl Kernel for Select {

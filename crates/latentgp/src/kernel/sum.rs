@@ -87,6 +87,12 @@ impl Parameterized for Sum {
     fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
         params_mut(&mut self.parts)
     }
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.parts.iter().for_each(|part| part.each_param(visit));
+    }
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.parts.iter_mut().for_each(|part| part.each_param_mut(visit));
+    }
 }
 
 impl Kernel for Sum {

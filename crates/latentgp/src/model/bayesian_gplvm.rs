@@ -143,6 +143,16 @@ impl Parameterized for BayesianGplvm {
         ]);
         all
     }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.kernel.each_param(visit);
+        [&self.noise, &self.z, &self.mean, &self.var].into_iter().for_each(visit);
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.kernel.each_param_mut(visit);
+        [&mut self.noise, &mut self.z, &mut self.mean, &mut self.var].into_iter().for_each(visit);
+    }
 }
 
 impl Model for BayesianGplvm {

@@ -129,6 +129,16 @@ impl Parameterized for Gplvm {
         all.extend([("noise".to_string(), &mut self.noise), ("x".to_string(), &mut self.x)]);
         all
     }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.kernel.each_param(visit);
+        [&self.noise, &self.x].into_iter().for_each(visit);
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.kernel.each_param_mut(visit);
+        [&mut self.noise, &mut self.x].into_iter().for_each(visit);
+    }
 }
 
 impl Model for Gplvm {

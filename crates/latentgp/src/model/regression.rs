@@ -205,6 +205,18 @@ impl Parameterized for Regression {
         all.extend(param::prefixed("mean", self.mean.params_mut()));
         all
     }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.kernel.each_param(visit);
+        visit(&self.noise);
+        self.mean.each_param(visit);
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.kernel.each_param_mut(visit);
+        visit(&mut self.noise);
+        self.mean.each_param_mut(visit);
+    }
 }
 
 impl Model for Regression {

@@ -212,6 +212,22 @@ impl Parameterized for SparseRegression {
         }
         all
     }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.kernel.each_param(visit);
+        [&self.noise, &self.z].into_iter().for_each(&mut *visit);
+        if !self.x.cells.is_empty() {
+            [&self.x.mean, &self.x.var].into_iter().for_each(visit);
+        }
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.kernel.each_param_mut(visit);
+        [&mut self.noise, &mut self.z].into_iter().for_each(&mut *visit);
+        if !self.x.cells.is_empty() {
+            [&mut self.x.mean, &mut self.x.var].into_iter().for_each(visit);
+        }
+    }
 }
 
 impl Model for SparseRegression {

@@ -160,6 +160,16 @@ impl Parameterized for SpgpDr {
         all.extend(own.map(|(s, p)| (s.to_string(), p)));
         all
     }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.kernel.each_param(visit);
+        [&self.noise, &self.z, &self.p].into_iter().for_each(visit);
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.kernel.each_param_mut(visit);
+        [&mut self.noise, &mut self.z, &mut self.p].into_iter().for_each(visit);
+    }
 }
 
 impl Model for SpgpDr {

@@ -213,6 +213,22 @@ impl Parameterized for Vdmgp {
         }
         all
     }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.kernel.each_param(visit);
+        [&self.noise, &self.z, &self.mean, &self.var].into_iter().for_each(&mut *visit);
+        if let WeightPrior::Given(ell2) = &self.prior {
+            visit(ell2);
+        }
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.kernel.each_param_mut(visit);
+        [&mut self.noise, &mut self.z, &mut self.mean, &mut self.var].into_iter().for_each(&mut *visit);
+        if let WeightPrior::Given(ell2) = &mut self.prior {
+            visit(ell2);
+        }
+    }
 }
 
 impl Model for Vdmgp {

@@ -235,6 +235,15 @@ impl Parameterized for Mlp {
         all.extend(param::prefixed("base", self.base.params_mut()));
         all
     }
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.weights.iter().zip(&self.biases).for_each(|(w, b)| [w, b].into_iter().for_each(&mut *visit));
+        self.base.each_param(visit);
+    }
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        let layers = self.weights.iter_mut().zip(&mut self.biases);
+        layers.for_each(|(w, b)| [w, b].into_iter().for_each(&mut *visit));
+        self.base.each_param_mut(visit);
+    }
 }
 
 impl Kernel for Mlp {

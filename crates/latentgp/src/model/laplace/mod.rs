@@ -257,6 +257,16 @@ impl Parameterized for Laplace {
         all.push(("mean".to_string(), &mut self.mean));
         all
     }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.kernel.each_param(visit);
+        visit(&self.mean);
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.kernel.each_param_mut(visit);
+        visit(&mut self.mean);
+    }
 }
 
 impl Model for Laplace {

@@ -274,6 +274,20 @@ impl Parameterized for Narx {
             Process::Sparse(model) => model.params_mut(),
         }
     }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        match &self.process {
+            Process::Exact(model) => model.each_param(visit),
+            Process::Sparse(model) => model.each_param(visit),
+        }
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        match &mut self.process {
+            Process::Exact(model) => model.each_param_mut(visit),
+            Process::Sparse(model) => model.each_param_mut(visit),
+        }
+    }
 }
 
 impl Model for Narx {

@@ -246,6 +246,18 @@ impl Parameterized for Svgp {
         ]);
         all
     }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        self.kernel.each_param(visit);
+        [&self.mean, &self.z, &self.q_mean, &self.q_diagonal, &self.q_lower].into_iter().for_each(visit);
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        self.kernel.each_param_mut(visit);
+        [&mut self.mean, &mut self.z, &mut self.q_mean, &mut self.q_diagonal, &mut self.q_lower]
+            .into_iter()
+            .for_each(visit);
+    }
 }
 
 impl Model for Svgp {
