@@ -7,6 +7,7 @@ use crate::mat::Mat;
 use crate::scratch;
 use crate::vmath::{CACHE_LINE, groups};
 use rayon::prelude::*;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Rows go in this many parts at the most.
@@ -15,6 +16,9 @@ const PARTS: usize = 32;
 const PART_ROWS: usize = 64;
 /// All parts but the last have a multiple of so many rows: what a register of most machines holds.
 const ROWS_TOGETHER: usize = 4;
+
+/// One for each part, where they stand.
+pub(crate) type Parts<T> = SmallVec<[T; PARTS]>;
 
 /// The rows of each part but the last.
 pub(crate) fn part_rows(n: usize) -> usize {
@@ -71,27 +75,53 @@ pub(crate) fn each_part<T: Send, const K: usize>(
     cost: usize,
     out: [&mut Mat; K],
     work: impl Fn(Range<usize>, [&mut [f64]; K]) -> T + Sync,
-) -> Vec<T> {
+) -> Parts<T> {
     let rows = part_rows(n);
     let mut rest = out.map(|m| {
         debug_assert_eq!(m.rows(), n);
         let cols = m.cols();
         (m.as_mut_slice(), cols)
     });
-    let mut parts = Vec::with_capacity(n.div_ceil(rows));
-    for from in (0..n).step_by(rows) {
+    let parts = (0..n).step_by(rows).map(|from| {
         let points = from..(from + rows).min(n);
         let own = rest.each_mut().map(|(slice, cols)| {
             let (own, others) = std::mem::take(slice).split_at_mut(points.len() * *cols);
             *slice = others;
             own
         });
-        parts.push((points, own));
+        (points, own)
+    });
+    each_of(parts, is_little(n, cost), |(points, own)| work(points, own))
+}
+
+/// Whether so many rows of so many operations each are done sooner alone.
+fn is_little(n: usize, cost: usize) -> bool {
+    n.saturating_mul(cost) < WORTH || rayon::current_num_threads() == 1
+}
+
+/// What `work` makes of each, in order.
+fn each_of<I: Send, T: Send>(
+    parts: impl Iterator<Item = I>,
+    alone: bool,
+    work: impl Fn(I) -> T + Sync,
+) -> Parts<T> {
+    if alone {
+        return parts.map(work).collect();
     }
-    let one = |(points, own)| work(points, own);
-    match n.saturating_mul(cost) < WORTH || rayon::current_num_threads() == 1 {
-        true => parts.into_iter().map(one).collect(),
-        false => parts.into_par_iter().map(one).collect(),
+    let mut all: Parts<(Option<I>, Option<T>)> = parts.map(|part| (Some(part), None)).collect();
+    fill(&mut all, &work);
+    all.into_iter().filter_map(|(_, done)| done).collect()
+}
+
+/// Does them all, half by half.
+fn fill<I: Send, T: Send>(all: &mut [(Option<I>, Option<T>)], work: &(impl Fn(I) -> T + Sync)) {
+    match all {
+        [] => {}
+        [(part, done)] => *done = part.take().map(work),
+        _ => {
+            let (left, right) = all.split_at_mut(all.len() / 2);
+            rayon::join(|| fill(left, work), || fill(right, work));
+        }
     }
 }
 
@@ -104,9 +134,8 @@ pub(crate) fn sum_parts<T: Send>(
     add: impl Fn(&mut T, T) + Sync,
 ) -> T {
     debug_assert!(n > 0);
-    let parts: Vec<_> = groups(0..n, part_rows(n)).collect();
-    let alone = n.saturating_mul(cost) < WORTH || rayon::current_num_threads() == 1;
-    sum_some(&parts, alone, &work, &add)
+    let parts: Parts<_> = groups(0..n, part_rows(n)).collect();
+    sum_some(&parts, is_little(n, cost), &work, &add)
 }
 
 fn sum_some<T: Send>(
@@ -135,7 +164,7 @@ const PRODUCT_COLUMNS: usize = 64;
 const PRODUCT_PARTS: usize = 8;
 
 /// The parts of products aᵀb of N rows and D columns: their rows and columns.
-fn product_parts(n: usize, d: usize) -> Vec<(Range<usize>, Range<usize>)> {
+fn product_parts(n: usize, d: usize) -> Parts<(Range<usize>, Range<usize>)> {
     let across = d.div_ceil(PRODUCT_COLUMNS).max(1);
     let width = d.div_ceil(across).next_multiple_of(CACHE_LINE).max(CACHE_LINE);
     let down = PARTS.div_ceil(across).max(PRODUCT_PARTS);
@@ -151,11 +180,7 @@ pub(crate) fn mul_tn(a: &Mat, b: &Mat) -> Mat {
         let of = |mat: &Mat| rows.start * mat.cols()..rows.end * mat.cols();
         tall::mul_tn(&a.as_slice()[of(a)], a.cols(), &b.as_slice()[of(b)], d, columns.clone())
     };
-    let cost = a.cols() * d / 4;
-    let found: Vec<Mat> = match n.saturating_mul(cost) < WORTH || rayon::current_num_threads() == 1 {
-        true => parts.iter().map(one).collect(),
-        false => parts.par_iter().map(one).collect(),
-    };
+    let found = each_of(parts.iter(), is_little(n, a.cols() * d / 4), one);
     let mut sum = Mat::zeros(a.cols(), d);
     for ((_, columns), mut part) in parts.iter().zip(found) {
         for i in 0..sum.rows() {

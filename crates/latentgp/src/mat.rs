@@ -1,6 +1,7 @@
 //! A dense matrix, row-major as in NumPy.
 
 use crate::error::{Error, Result};
+use crate::scratch;
 use std::ops::{Index, IndexMut};
 
 /// Whether none of them is NaN or infinite. All are looked at, several at a time.
@@ -16,11 +17,24 @@ pub(crate) fn all_finite(numbers: &[f64]) -> bool {
 /// assert_eq!(a.row(1), &[3.0, 4.0]);
 /// assert_eq!(a.t()[(0, 1)], 3.0);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Mat {
     rows: usize,
     cols: usize,
     data: Vec<f64>,
+}
+
+impl Clone for Mat {
+    fn clone(&self) -> Self {
+        self.slice_rows(0, self.rows)
+    }
+}
+
+/// The room of a small matrix is used again.
+impl Drop for Mat {
+    fn drop(&mut self) {
+        scratch::recycle(std::mem::take(&mut self.data));
+    }
 }
 
 impl Mat {
@@ -31,7 +45,7 @@ impl Mat {
 
     /// A matrix whose every entry is `value`.
     pub fn filled(rows: usize, cols: usize, value: f64) -> Self {
-        Mat { rows, cols, data: vec![value; rows * cols] }
+        Mat { rows, cols, data: scratch::filled(rows * cols, value) }
     }
 
     /// The identity.
@@ -41,7 +55,7 @@ impl Mat {
 
     /// Entry (i, j) is `f(i, j)`.
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> f64) -> Self {
-        let mut data = Vec::with_capacity(rows * cols);
+        let mut data = scratch::room(rows * cols);
         for i in 0..rows {
             for j in 0..cols {
                 data.push(f(i, j));
@@ -64,7 +78,7 @@ impl Mat {
     /// When the rows differ in length.
     pub fn from_rows<R: AsRef<[f64]>>(rows: &[R]) -> Self {
         let cols = rows.first().map_or(0, |r| r.as_ref().len());
-        let mut data = Vec::with_capacity(rows.len() * cols);
+        let mut data = scratch::room(rows.len() * cols);
         for r in rows {
             assert_eq!(r.as_ref().len(), cols, "rows of equal length");
             data.extend_from_slice(r.as_ref());
@@ -74,7 +88,7 @@ impl Mat {
 
     /// One column.
     pub fn column(values: &[f64]) -> Self {
-        Mat { rows: values.len(), cols: 1, data: values.to_vec() }
+        Mat { rows: values.len(), cols: 1, data: scratch::copied(values) }
     }
 
     /// Number of rows.
@@ -127,13 +141,13 @@ impl Mat {
     }
 
     /// The entries, row by row.
-    pub fn into_vec(self) -> Vec<f64> {
-        self.data
+    pub fn into_vec(mut self) -> Vec<f64> {
+        std::mem::take(&mut self.data)
     }
 
     /// The transpose, copied.
     pub fn t(&self) -> Mat {
-        let mut out = Mat::default();
+        let mut out = Mat { rows: 0, cols: 0, data: scratch::room(self.len()) };
         self.transpose_into(&mut out);
         out
     }
@@ -165,7 +179,7 @@ impl Mat {
 
     /// The rows listed, in that order, copied.
     pub fn select_rows(&self, rows: &[usize]) -> Mat {
-        let mut data = Vec::with_capacity(rows.len() * self.cols);
+        let mut data = scratch::room(rows.len() * self.cols);
         for &i in rows {
             data.extend_from_slice(self.row(i));
         }
@@ -174,7 +188,11 @@ impl Mat {
 
     /// Rows `from..to`, copied.
     pub fn slice_rows(&self, from: usize, to: usize) -> Mat {
-        Mat { rows: to - from, cols: self.cols, data: self.data[from * self.cols..to * self.cols].to_vec() }
+        Mat {
+            rows: to - from,
+            cols: self.cols,
+            data: scratch::copied(&self.data[from * self.cols..to * self.cols]),
+        }
     }
 
     /// The columns listed, in that order, copied.
@@ -184,7 +202,11 @@ impl Mat {
 
     /// Makes it `rows × cols`, in the memory that it has where that suffices; what the entries are then is not said.
     pub fn resize(&mut self, rows: usize, cols: usize) {
-        self.data.resize(rows * cols, 0.0);
+        let len = rows * cols;
+        if len > self.data.capacity() {
+            scratch::recycle(std::mem::replace(&mut self.data, scratch::room(len)));
+        }
+        self.data.resize(len, 0.0);
         (self.rows, self.cols) = (rows, cols);
     }
 
@@ -208,7 +230,7 @@ impl Mat {
 
     /// Applies `f` to every entry.
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Mat {
-        Mat { rows: self.rows, cols: self.cols, data: self.data.iter().map(|&a| f(a)).collect() }
+        Mat::from_fn(self.rows, self.cols, |i, j| f(self[(i, j)]))
     }
 
     /// Σ_ij A_ij B_ij.

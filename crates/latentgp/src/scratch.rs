@@ -1,17 +1,151 @@
 //! Room to work in that is used again.
 //!
-//! An optimiser evaluates the same shapes thousands of times, and the machine takes longer to hand out fresh pages than
-//! they take to fill. What is in a buffer when it is taken is arbitrary.
+//! An optimiser evaluates the same shapes thousands of times, and asking the machine for memory takes longer than filling it
+//! does. What is in a buffer when it is taken is arbitrary. Small buffers lie on shelves by their size, four to each power of
+//! two, a few of each on the thread that used them last, the others where all threads find them.
 
 use crate::mat::Mat;
+use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Buffers that nobody has, and the numbers in all of them.
-static FREE: Mutex<(Vec<Vec<f64>>, usize)> = Mutex::new((Vec::new(), 0));
-/// So many are kept at the most, and so many numbers in all.
-const MOST_BUFFERS: usize = 256;
+/// Buffers of so many numbers at the most, 512 KB, are small.
+const SMALL: usize = 1 << 16;
+const SHELVES: usize = shelf(SMALL) + 1;
+/// A thread keeps so many numbers on each of its shelves, about.
+const OWN_NUMBERS: usize = 1 << 15;
+/// So many large buffers are kept at the most, and so many numbers in all that are no thread's own.
+const MOST_LARGE: usize = 256;
 const MOST_NUMBERS: usize = 1 << 22;
+
+type Shelves = [Vec<Vec<f64>>; SHELVES];
+const EMPTY: Shelves = [const { Vec::new() }; SHELVES];
+
+thread_local! {
+    static OWN: RefCell<Shelves> = const { RefCell::new(EMPTY) };
+}
+static COMMON: Mutex<Common> = Mutex::new(Common { small: EMPTY, large: Vec::new(), numbers: 0 });
+
+/// Buffers that no thread has, and the numbers in all of them.
+struct Common {
+    small: Shelves,
+    large: Vec<Vec<f64>>,
+    numbers: usize,
+}
+
+impl Common {
+    fn get() -> MutexGuard<'static, Common> {
+        COMMON.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn small(&mut self, shelf: usize) -> Option<Vec<f64>> {
+        self.small[shelf].pop().inspect(|buffer| self.numbers -= buffer.capacity())
+    }
+
+    /// A buffer that has room for so many numbers and not twice as many.
+    fn large(&mut self, len: usize) -> Option<Vec<f64>> {
+        let fits = self.large.iter().rposition(|b| (len..=2 * len).contains(&b.capacity()));
+        fits.map(|at| self.large.swap_remove(at)).inspect(|buffer| self.numbers -= buffer.capacity())
+    }
+
+    fn put(&mut self, buffer: Vec<f64>) {
+        let (capacity, shelf) = (buffer.capacity(), shelf_of(&buffer));
+        let full = shelf.is_none() && self.large.len() >= MOST_LARGE;
+        if full || self.numbers + capacity > MOST_NUMBERS {
+            return;
+        }
+        self.numbers += capacity;
+        match shelf {
+            Some(shelf) => self.small[shelf].push(buffer),
+            None => self.large.push(buffer),
+        }
+    }
+}
+
+/// The last shelf whose buffers need no more than so many numbers: shelf 4i + k has those of 2ⁱ (1 + k/4).
+const fn shelf(capacity: usize) -> usize {
+    let log = capacity.ilog2() as usize;
+    4 * log + (4 * (capacity - (1 << log)) >> log)
+}
+
+/// So many numbers, and those that are left on their shelf.
+fn rounded(len: usize) -> usize {
+    len.next_multiple_of((len.next_power_of_two() / 8).max(1))
+}
+
+/// The shelf where a buffer belongs, if it is small.
+fn shelf_of(buffer: &Vec<f64>) -> Option<usize> {
+    (1..=SMALL).contains(&buffer.capacity()).then(|| shelf(buffer.capacity()))
+}
+
+/// An empty buffer with room for so many numbers, if they are few.
+fn small(len: usize) -> Option<Vec<f64>> {
+    if len == 0 || len > SMALL {
+        return (len == 0).then(Vec::new);
+    }
+    let room = rounded(len);
+    let shelf = shelf(room);
+    let own = OWN.try_with(|own| own.borrow_mut()[shelf].pop()).ok().flatten();
+    let found = own.or_else(|| Common::get().small(shelf)).unwrap_or_else(|| Vec::with_capacity(room));
+    Some(found)
+}
+
+/// A buffer to use again; a large one only where `keep_large` says so.
+fn put(buffer: Vec<f64>, keep_large: bool) {
+    let Some(shelf) = shelf_of(&buffer) else {
+        if keep_large && buffer.capacity() > 0 {
+            Common::get().put(buffer);
+        }
+        return;
+    };
+    let most = (OWN_NUMBERS / buffer.capacity()).clamp(2, 64);
+    let mut left = Some(buffer);
+    // A thread that ends has no shelves any more.
+    let _ = OWN.try_with(|own| {
+        let own = &mut own.borrow_mut()[shelf];
+        if own.len() < most {
+            own.extend(left.take());
+        }
+    });
+    if let Some(buffer) = left {
+        Common::get().put(buffer);
+    }
+}
+
+/// An empty vector with room for so many numbers, used again where they are few; [`recycle`] takes it back.
+pub(crate) fn room(len: usize) -> Vec<f64> {
+    match small(len) {
+        Some(mut buffer) => {
+            buffer.clear();
+            buffer
+        }
+        None => Vec::with_capacity(len),
+    }
+}
+
+/// So many of the same.
+pub(crate) fn filled(len: usize, value: f64) -> Vec<f64> {
+    if len > SMALL {
+        // Zeros of fresh pages cost nothing until they are read.
+        return vec![value; len];
+    }
+    let mut buffer = room(len);
+    buffer.resize(len, value);
+    buffer
+}
+
+/// A copy.
+pub(crate) fn copied(from: &[f64]) -> Vec<f64> {
+    let mut buffer = room(from.len());
+    buffer.extend_from_slice(from);
+    buffer
+}
+
+/// Takes back a small vector.
+pub(crate) fn recycle(buffer: Vec<f64>) {
+    put(buffer, false);
+}
 
 /// A buffer, given back when dropped.
 #[derive(Default)]
@@ -39,20 +173,13 @@ pub(crate) fn any(rows: usize, cols: usize) -> Mat {
     mat
 }
 
-/// A buffer that has room for so many numbers and not twice as many.
-fn take(len: usize) -> Option<Vec<f64>> {
-    let (free, numbers) = &mut *FREE.lock().unwrap_or_else(PoisonError::into_inner);
-    let fits = free.iter().rposition(|b| (len..=2 * len).contains(&b.capacity()));
-    fits.map(|at| free.swap_remove(at)).inspect(|buffer| *numbers -= buffer.capacity())
-}
-
 /// A matrix of zeros, with room from here if there is any.
 pub(crate) fn zeros(rows: usize, cols: usize) -> Mat {
-    let len = rows * cols;
-    match take(len) {
+    let found = if rows * cols > SMALL { Common::get().large(rows * cols) } else { None };
+    match found {
         Some(mut buffer) => {
             buffer.clear();
-            buffer.resize(len, 0.0);
+            buffer.resize(rows * cols, 0.0);
             Mat::from_vec(rows, cols, buffer).expect("rows × cols numbers")
         }
         None => Mat::zeros(rows, cols),
@@ -67,27 +194,16 @@ pub(crate) fn give(mat: &mut Mat) {
 impl Scratch {
     /// `len` numbers, whatever they are.
     pub fn take(len: usize) -> Self {
-        Scratch(match take(len) {
-            Some(mut buffer) => {
-                buffer.resize(len, 0.0);
-                buffer
-            }
-            None => vec![0.0; len],
-        })
+        let found = if len > SMALL { Common::get().large(len) } else { small(len) };
+        let mut buffer = found.unwrap_or_else(|| vec![0.0; len]);
+        buffer.resize(len, 0.0);
+        Scratch(buffer)
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let buffer = std::mem::take(&mut self.0);
-        if buffer.capacity() == 0 {
-            return;
-        }
-        let (free, numbers) = &mut *FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < MOST_BUFFERS && *numbers + buffer.capacity() <= MOST_NUMBERS {
-            *numbers += buffer.capacity();
-            free.push(buffer);
-        }
+        put(std::mem::take(&mut self.0), true);
     }
 }
 
@@ -104,6 +220,89 @@ impl DerefMut for Scratch {
     }
 }
 
+/// What numbers can be read as.
+pub(crate) trait Numbers: Copy {
+    /// How many numbers one is.
+    const SIZE: usize;
+    fn read(numbers: &[f64]) -> &[Self];
+    fn read_mut(numbers: &mut [f64]) -> &mut [Self];
+}
+
+impl Numbers for f64 {
+    const SIZE: usize = 1;
+    #[inline(always)]
+    fn read(numbers: &[f64]) -> &[f64] {
+        numbers
+    }
+    #[inline(always)]
+    fn read_mut(numbers: &mut [f64]) -> &mut [f64] {
+        numbers
+    }
+}
+
+impl<T: Numbers, const K: usize> Numbers for [T; K] {
+    const SIZE: usize = K * T::SIZE;
+    #[inline(always)]
+    fn read(numbers: &[f64]) -> &[[T; K]] {
+        T::read(numbers).as_chunks().0
+    }
+    #[inline(always)]
+    fn read_mut(numbers: &mut [f64]) -> &mut [[T; K]] {
+        T::read_mut(numbers).as_chunks_mut().0
+    }
+}
+
+/// Arrays of numbers in room that is used again.
+#[derive(Default)]
+pub(crate) struct Room<T>(Scratch, PhantomData<T>);
+
+impl<T: Numbers> Room<T> {
+    /// So many of the same.
+    pub fn filled(value: T, count: usize) -> Self {
+        let mut room = Room(Scratch::take(count * T::SIZE), PhantomData);
+        room.fill(value);
+        room
+    }
+
+    /// As many as there are.
+    pub fn of(values: impl ExactSizeIterator<Item = T>) -> Self {
+        let mut room = Room(Scratch::take(values.len() * T::SIZE), PhantomData);
+        room.iter_mut().zip(values).for_each(|(to, value)| *to = value);
+        room
+    }
+}
+
+impl<T: Numbers> Deref for Room<T> {
+    type Target = [T];
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        T::read(&self.0.0)
+    }
+}
+
+impl<T: Numbers> DerefMut for Room<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        T::read_mut(&mut self.0.0)
+    }
+}
+
+impl<'a, T: Numbers> IntoIterator for &'a Room<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, T: Numbers> IntoIterator for &'a mut Room<T> {
+    type Item = &'a mut T;
+    type IntoIter = std::slice::IterMut<'a, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,23 +311,59 @@ mod tests {
     fn zeros_are_zeros_where_others_were() {
         drop(Scratch(vec![1.0; 77_777]));
         assert_eq!(zeros(7, 11_111), Mat::zeros(7, 11_111));
+        for len in [1, 3, 77, SMALL] {
+            drop(Scratch(vec![1.0; len]));
+            assert_eq!(Mat::zeros(1, len).as_slice(), vec![0.0; len]);
+        }
     }
 
     #[test]
     fn buffers_have_the_length_asked_for_and_come_back() {
-        for len in [0, 1, 1000, 10, 100_000] {
+        for len in [0, 1, 1000, 10, SMALL, SMALL + 1, 100_000] {
             let mut own = Scratch::take(len);
             let other = Scratch::take(len);
             own.fill(1.0);
             assert_eq!((own.len(), other.len()), (len, len));
+            assert!(room(len).is_empty() && room(len).capacity() >= len);
         }
         let mut mat = Mat::default();
         shape(&mut mat, 3, 4);
         assert_eq!((mat.rows(), mat.cols()), (3, 4));
         give(&mut mat);
         assert!(mat.is_empty());
-        let (free, numbers) = &*FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(free.len() <= MOST_BUFFERS && *numbers <= MOST_NUMBERS);
-        assert_eq!(free.iter().map(Vec::capacity).sum::<usize>(), *numbers);
+        let common = Common::get();
+        assert!(common.large.len() <= MOST_LARGE && common.numbers <= MOST_NUMBERS);
+        let all = common.large.iter().chain(common.small.iter().flatten());
+        assert_eq!(all.map(Vec::capacity).sum::<usize>(), common.numbers);
+    }
+
+    #[test]
+    fn a_small_buffer_is_the_one_given_back_last() {
+        for len in [1, 5, 700, SMALL / 2 + 1, SMALL] {
+            let one = Scratch::take(len);
+            let at = one.as_ptr();
+            drop(one);
+            assert_eq!(Scratch::take(len).as_ptr(), at);
+        }
+    }
+
+    #[test]
+    fn what_lies_on_a_shelf_has_the_room_that_is_looked_for_there() {
+        for len in 1..3000 {
+            let room = rounded(len);
+            assert!((len..=len + len / 4).contains(&room), "{len}: {room}");
+            let least = (1..=room).rev().take_while(|c| shelf(*c) == shelf(room)).last();
+            assert_eq!(least, Some(room), "{len}");
+        }
+        assert_eq!(rounded(SMALL), SMALL);
+    }
+
+    #[test]
+    fn rooms_are_arrays_of_numbers() {
+        let room = Room::<[[f64; 3]; 2]>::filled([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], 5);
+        assert_eq!((room.len(), room[4][1][2]), (5, 6.0));
+        let room = Room::<f64>::of((0..7).map(f64::from));
+        assert_eq!(&room[..], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert!(Room::<[f64; 4]>::filled([0.0; 4], 0).is_empty());
     }
 }

@@ -12,13 +12,14 @@ use super::node_sums::{common, doubled};
 use super::points::Points;
 use super::rule::Rule;
 use super::{Back, Gaussians, Psi, PsiGrad};
-use crate::blocks::{self, part_rows};
+use crate::blocks::{self, Parts, part_rows};
 use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarBlocks, StarKernel};
 use crate::linalg::{self, Cholesky, Op, Whitener};
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch;
+use crate::scratch::{self, Room};
 use crate::vmath::{Vectorized, fma, vectorize};
+use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -35,7 +36,7 @@ pub(super) struct Stars<'a> {
     q: &'a Gaussians,
     z: &'a Mat,
     /// Some arms at a time, where there are more than a tile has room for.
-    arms: Vec<Arms>,
+    arms: SmallVec<[Arms; 1]>,
     /// The weight of every node, where all have the same.
     common: Option<f64>,
     /// Σ w.
@@ -160,9 +161,9 @@ impl<'a> Stars<'a> {
         psi1_bar: &Mat,
         doubled: &Mat,
         [mean, var]: [&mut [f64]; 2],
-    ) -> (Vec<f64>, Mat) {
+    ) -> (Room<f64>, Mat) {
         let (dim, from) = (self.q.dim(), points.start);
-        let mut bars = (vec![0.0; param::count(self.kernel)], Mat::zeros(self.z.rows(), dim));
+        let mut bars = (Room::filled(0.0, param::count(self.kernel)), Mat::zeros(self.z.rows(), dim));
         if let Some(work) = kept {
             work.tile.clear_bars();
             self.pull(work, &self.arms[0], psi1_bar, doubled);
@@ -186,11 +187,11 @@ impl<'a> Stars<'a> {
     }
 
     /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given, and what worked on each part.
-    fn psi_and_work(&self, whiten: Option<&Cholesky>, keep: bool) -> (Psi, Vec<Work<'a>>) {
+    fn psi_and_work(&self, whiten: Option<&Cholesky>, keep: bool) -> (Psi, Parts<Work<'a>>) {
         let (n, m) = (self.q.n(), self.z.rows());
         let mut psi = Psi::zeros(n, m);
         if n == 0 || m == 0 {
-            return (psi, Vec::new());
+            return (psi, Parts::new());
         }
         let whiten = whiten.map(Whitener::new);
         let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
@@ -234,11 +235,11 @@ impl<'a> Stars<'a> {
 
     /// Chains Ψ̄ back.
     pub fn psi_adjoint(&self, bar: &Psi, grad: PsiGrad<'_>) {
-        self.chain(bar, grad, Vec::new());
+        self.chain(bar, grad, Parts::new());
     }
 
     /// Chains Ψ̄ back, with what was kept of each part, if anything was.
-    fn chain(&self, bar: &Psi, grad: PsiGrad<'_>, kept: Vec<Mutex<Work<'a>>>) {
+    fn chain(&self, bar: &Psi, grad: PsiGrad<'_>, kept: Parts<Mutex<Work<'a>>>) {
         let n = self.q.n();
         if n == 0 || self.z.rows() == 0 {
             return;

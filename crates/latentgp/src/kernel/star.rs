@@ -6,6 +6,7 @@
 
 use super::Kernel;
 use crate::mat::Mat;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// The centres of a [`Star`] come in multiples of this.
@@ -25,23 +26,26 @@ pub struct Arm {
 /// Arms in the order of their axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arms {
-    arms: Vec<Arm>,
+    arms: SmallVec<[Arm; FEW]>,
     /// Those along q are `starts[q]..starts[q + 1]`.
-    starts: Vec<usize>,
+    starts: SmallVec<[usize; FEW]>,
 }
+
+/// So many arms lie where they are used.
+const FEW: usize = 24;
 
 impl Arms {
     /// The arms of nodes that have at most one coordinate each, some at a time; `None` where one has more, or none has any.
-    pub(crate) fn of(nodes: &Mat, weights: &[f64], together: usize) -> Option<Vec<Self>> {
+    pub(crate) fn of(nodes: &Mat, weights: &[f64], together: usize) -> Option<SmallVec<[Self; 1]>> {
         let arm = |s: usize| {
             let mut moved = nodes.row(s).iter().enumerate().filter(|(_, xi)| **xi != 0.0);
             let (axis, xi) = moved.next().map_or((0, 0.0), |(q, xi)| (q, *xi));
             moved.next().is_none().then_some(Arm { axis, xi, weight: weights[s] })
         };
-        let mut arms: Vec<Arm> = (0..nodes.rows()).map(arm).collect::<Option<_>>()?;
+        let mut arms: SmallVec<[Arm; FEW]> = (0..nodes.rows()).map(arm).collect::<Option<_>>()?;
         arms.sort_by_key(|arm| arm.axis);
         let some = |arms: &[Arm]| Arms {
-            arms: arms.to_vec(),
+            arms: arms.into(),
             starts: (0..=nodes.cols()).map(|q| arms.partition_point(|arm| arm.axis < q)).collect(),
         };
         arms.iter().any(|arm| arm.xi != 0.0).then(|| arms.chunks(together).map(some).collect())

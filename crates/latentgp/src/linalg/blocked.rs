@@ -14,11 +14,14 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::{cholesky::llt, matmul::matmul, triangular_solve};
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
+use std::mem::MaybeUninit;
 
 /// Matrices up to this size are not worth the parts.
 pub(super) const SMALL: usize = 256;
 /// Rows of a block.
 const ROWS: usize = 96;
+/// Bytes of room that a factor finds without asking for any.
+const FEW_BYTES: usize = 1024;
 
 /// Rows as a matrix to write to.
 fn rows_mut(rows: &mut [f64], cols: usize) -> MatMut<'_, f64> {
@@ -28,8 +31,12 @@ fn rows_mut(rows: &mut [f64], cols: usize) -> MatMut<'_, f64> {
 /// Factors one block where it stands; tells whether it is positive definite.
 fn factor_block(block: MatMut<'_, f64>) -> bool {
     let scratch = llt::factor::cholesky_in_place_scratch::<f64>(block.nrows(), Par::Seq, Default::default());
-    let mut buffer = MemBuffer::new(scratch);
-    let stack = MemStack::new(&mut buffer);
+    // A small matrix needs next to nothing.
+    let (mut few, mut many) = ([MaybeUninit::uninit(); FEW_BYTES], None);
+    let stack = match scratch.unaligned_bytes_required() <= FEW_BYTES {
+        true => MemStack::new(&mut few),
+        false => MemStack::new(many.insert(MemBuffer::new(scratch))),
+    };
     let done = llt::factor::cholesky_in_place(block, Default::default(), Par::Seq, stack, Default::default());
     clear_registers();
     done.is_ok()

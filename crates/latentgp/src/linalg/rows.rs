@@ -4,6 +4,7 @@
 //! and a symmetric product costs little more than its half. A factor that solves for many matrices is packed once.
 
 use crate::mat::Mat;
+use crate::scratch::Room;
 use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
 
 /// Partial sums of a dot product.
@@ -85,9 +86,9 @@ const FIVE: usize = 5;
 pub(super) struct Solver {
     m: usize,
     /// Of five rows at a time, one column after the other up to the diagonal; rows beyond the last are zeros.
-    fives: Vec<[f64; FIVE]>,
+    fives: Room<[f64; FIVE]>,
     /// 1/L_ii.
-    inverse: Vec<f64>,
+    inverse: Room<f64>,
 }
 
 impl Solver {
@@ -97,10 +98,12 @@ impl Solver {
         let at = |i: usize, j: usize| if i < m { l[(i, j)] } else { 0.0 };
         let five = |top: usize, j: usize| std::array::from_fn(|r| at(top + r, j));
         let columns = |top: usize| 0..(top + FIVE).min(m);
-        (1..=FEW).contains(&m).then(|| Solver {
-            m,
-            fives: (0..m).step_by(FIVE).flat_map(|top| columns(top).map(move |j| five(top, j))).collect(),
-            inverse: (0..m).map(|i| 1.0 / l[(i, i)]).collect(),
+        let tops = || (0..m).step_by(FIVE);
+        (1..=FEW).contains(&m).then(|| {
+            let mut fives = Room::filled([0.0; FIVE], tops().map(|top| columns(top).len()).sum());
+            let all = tops().flat_map(|top| columns(top).map(move |j| five(top, j)));
+            fives.iter_mut().zip(all).for_each(|(to, five)| *to = five);
+            Solver { m, fives, inverse: Room::of((0..m).map(|i| 1.0 / l[(i, i)])) }
         })
     }
 
@@ -142,7 +145,7 @@ impl Solve<'_> {
         let b: &[[[f64; L]; V]] = self.b.as_slice().as_chunks().0.as_chunks().0;
         let out: &mut [[[f64; L]; V]] = self.out.as_mut_slice().as_chunks_mut().0.as_chunks_mut().0;
         for c in 0..chunks {
-            let mut rest = fives.as_slice();
+            let mut rest = &fives[..];
             for top in (0..*m).step_by(FIVE) {
                 let rows = FIVE.min(m - top);
                 let (panel, others) = rest.split_at(top + rows);

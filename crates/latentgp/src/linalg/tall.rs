@@ -5,7 +5,7 @@
 //! meanwhile.
 
 use crate::mat::Mat;
-use crate::scratch::{self, Scratch};
+use crate::scratch::{self, Room, Scratch};
 use crate::vmath::{CACHE_LINE, Laned, fma, groups, in_lanes, prefetch};
 use std::ops::Range;
 
@@ -101,7 +101,7 @@ impl Laned for Tn<'_> {
     fn run<const FMA: bool, const L: usize>(self) {
         let (m, d) = (self.out.rows(), self.out.cols());
         let (tiles, count) = (m.div_ceil(FIVE), d.div_ceil(WIDEST * L));
-        let mut fives = vec![[0.0; FIVE]; tiles * FEW];
+        let mut fives = Room::filled([0.0; FIVE], tiles * FEW);
         let mut panel = Scratch::take(FEW * WIDEST * L);
         let panel = panel.as_chunks_mut().0.as_chunks_mut().0;
         let mut sums = Scratch::take(tiles * count * FIVE * WIDEST * L);
@@ -196,7 +196,7 @@ pub(crate) struct Packed {
     shape: (usize, usize),
     lanes: usize,
     /// Panel by panel, each of part of the columns of b by some of its rows.
-    numbers: Vec<f64>,
+    numbers: Room<f64>,
 }
 
 impl Packed {
@@ -217,8 +217,8 @@ impl Laned for Pack<'_> {
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) -> Packed {
         let (m, d) = (self.0.rows(), self.0.cols());
-        let mut numbers = vec![0.0; m.div_ceil(L) * L * d];
-        let mut rest = numbers.as_mut_slice();
+        let mut numbers = Room::filled(0.0, m.div_ceil(L) * L * d);
+        let mut rest = &mut numbers[..];
         for lines in groups(0..d, LINES) {
             for (top, registers) in panels(m, L) {
                 let width = registers * L;
@@ -248,7 +248,7 @@ impl Laned for Nt<'_> {
         let (m, d) = self.b.shape;
         debug_assert_eq!(self.b.lanes, L);
         for (a, out) in self.a.chunks(ROWS * d).zip(self.out.chunks_mut(ROWS * m)) {
-            let mut rest = self.b.numbers.as_slice();
+            let mut rest = &self.b.numbers[..];
             for lines in groups(0..d, LINES) {
                 for (left, registers) in panels(m, L) {
                     let (panel, others) = rest.split_at(registers * L * lines.len());

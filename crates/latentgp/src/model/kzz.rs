@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
+use crate::scratch::Room;
 
 /// The least part of the mean diagonal that is added, unless nothing is.
 const LEAST: f64 = 1e-10;
@@ -37,7 +38,7 @@ pub(super) fn factor(kernel: &dyn Kernel, z: &Mat, jitter: f64) -> Result<Choles
 /// Adds what comes back from `bar`, the adjoint of the sum.
 pub(super) fn adjoint(kernel: &dyn Kernel, z: &Mat, jitter: f64, bar: &Mat, grad: KernelGrad<'_>) {
     let m = z.rows();
-    let mut diag = vec![0.0; m];
+    let mut diag = Room::filled(0.0, m);
     kernel.diag(z, &mut diag);
     if !is_least(jitter, diag.iter().sum::<f64>() / m as f64) {
         return kernel.gram_adjoint(z, bar, grad);

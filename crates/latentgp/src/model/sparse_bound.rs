@@ -21,6 +21,7 @@ use crate::mean::Mean;
 use crate::posterior::{Factors, InputMap, Posterior};
 use crate::scratch;
 use rayon::prelude::*;
+use smallvec::{SmallVec, smallvec};
 
 /// What is added to diagonals before they are factored.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,16 +66,19 @@ const DRAWN_ROUNDING: f64 = 1e-3;
 /// Above this one the bound is refused where Ψ2 cannot be whitened so.
 const LOST: f64 = 1e-2;
 
+/// One for each group, of which there is one unless cells are missing.
+type Each<T> = SmallVec<[T; 1]>;
+
 /// Ψ of all rows: Ψ1 whole, Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group.
 struct GroupPsi {
     psi1: Mat,
-    each: Vec<(f64, Mat)>,
+    each: Each<(f64, Mat)>,
 }
 
 /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of the only group, and P, of what may be whitened already.
-fn one_group(found: PsiY, whiten: Option<&Cholesky>, kzz: &Cholesky) -> (Vec<(f64, Mat)>, Mat) {
+fn one_group(found: PsiY, whiten: Option<&Cholesky>, kzz: &Cholesky) -> (Each<(f64, Mat)>, Mat) {
     let a = if whiten.is_some() { found.psi2 } else { kzz.whiten(&found.psi2) };
-    (vec![(found.psi0, a)], found.p)
+    (smallvec![(found.psi0, a)], found.p)
 }
 
 impl SparseBound<'_> {
@@ -117,10 +121,10 @@ impl SparseBound<'_> {
         let m = self.z.rows();
         if self.outputs.is_complete() {
             let psi = self.psi(q, kzz, whiten)?;
-            return Ok(GroupPsi { psi1: psi.psi1, each: vec![(psi.psi0, psi.psi2)] });
+            return Ok(GroupPsi { psi1: psi.psi1, each: smallvec![(psi.psi0, psi.psi2)] });
         }
         let mut psi1 = Mat::zeros(q.n(), m);
-        let mut each = vec![(0.0, Mat::zeros(m, m)); self.outputs.groups.len()];
+        let mut each: Each<_> = smallvec![(0.0, Mat::zeros(m, m)); self.outputs.groups.len()];
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
             let psi = self.psi(&q.select_rows(&pattern.rows), kzz, whiten)?;
             for (i, &n) in pattern.rows.iter().enumerate() {
@@ -135,7 +139,7 @@ impl SparseBound<'_> {
     }
 
     /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all.
-    fn group_psi_y(&self, q: &Gaussians, kzz: &Cholesky) -> Result<(Vec<(f64, Mat)>, Mat)> {
+    fn group_psi_y(&self, q: &Gaussians, kzz: &Cholesky) -> Result<(Each<(f64, Mat)>, Mat)> {
         let GroupPsi { mut psi1, each } = self.group_psi(q, kzz, self.whiten(kzz))?;
         let p = blocks::mul_tn(&psi1, &self.outputs.filled);
         scratch::give(&mut psi1);
@@ -163,7 +167,7 @@ impl SparseBound<'_> {
         p: &Mat,
         kzz: &Cholesky,
         then: impl Fn(&Collapse<'_>, Collapsed) -> T + Sync,
-    ) -> Result<Vec<T>> {
+    ) -> Result<Each<T>> {
         let complete = self.outputs.is_complete();
         let one = |(g, group): (usize, &Group)| {
             let own = (!complete).then(|| p.select_cols(&group.columns));
@@ -180,7 +184,10 @@ impl SparseBound<'_> {
             };
             Ok(then(&of, collapsed(&of)?))
         };
-        self.outputs.groups.par_iter().enumerate().map(one).collect()
+        match &self.outputs.groups[..] {
+            [only] => Ok(smallvec![one((0, only))?]),
+            groups => Ok(groups.par_iter().enumerate().map(one).collect::<Result<Vec<T>>>()?.into()),
+        }
     }
 
     /// The Jacobian of the scaling, which F of the data as given has in addition.
@@ -239,7 +246,7 @@ impl SparseBound<'_> {
             })
         };
         let (bars, aside) = blocks::beside(cost, collapse, || aside(grad.mean, grad.var));
-        let bars = bars?.into_iter().collect::<Result<Vec<_>>>()?;
+        let bars = bars?.into_iter().collect::<Result<Each<_>>>()?;
         let beta = 1.0 / self.noise;
 
         // P̄ = βα.

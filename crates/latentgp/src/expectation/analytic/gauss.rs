@@ -5,10 +5,10 @@
 //! ```
 
 use super::pair::{Factor, Pair};
-use super::tile::{BLOCK, Group, HALF, Quadratic, Rows, add_squares, as_tiles_mut};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile, add_squares};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::scratch::Scratch;
+use crate::scratch::Room;
 use crate::vmath::{Laned, exp2_decays, exp2_m1s, fma, groups, in_lanes};
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
@@ -24,7 +24,7 @@ pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
     q: &Gaussians,
     points: Range<usize>,
 ) -> [f64; L] {
-    let (a, b) = (&pair.t.precision, &pair.u.precision);
+    let (a, b) = (&pair.t.precision[..], &pair.u.precision[..]);
     let count = points.len();
     let mut product = [1.0; L];
     group.place(q, points);
@@ -32,9 +32,9 @@ pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
         for (((a, b), var), e) in a.iter().zip(b).zip(&group.var).zip(&mut group.exponents) {
             for l in 0..L {
                 let (d, sab) = (1.0 / (1.0 + (a + b) * var[l]), var[l] * a * b);
-                e.left[l] = -0.5 * LOG2_E * d * (a + sab);
-                e.right[l] = -0.5 * LOG2_E * d * (b + sab);
-                e.link[l] = LOG2_E * d * sab;
+                e[0][l] = -0.5 * LOG2_E * d * (a + sab);
+                e[1][l] = -0.5 * LOG2_E * d * (b + sab);
+                e[2][l] = LOG2_E * d * sab;
             }
         }
     }
@@ -51,15 +51,15 @@ pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
 pub(super) struct Single<'t, const L: usize> {
     precision: &'t [f64],
     /// What δ² of each dimension adds to the exponent of 2.
-    sides: Vec<[f64; L]>,
+    sides: Room<[f64; L]>,
     /// A number for each place, one point after the other: values, or their F̄.
-    pub lines: Vec<f64>,
+    pub lines: Room<f64>,
 }
 
 impl<'t, const L: usize> Single<'t, L> {
     pub fn new(precision: &'t [f64], group: &Group<L>) -> Self {
-        let sides = vec![[0.0; L]; precision.len()];
-        Single { precision, sides, lines: vec![0.0; L * group.right.len() * BLOCK] }
+        let sides = Room::filled([0.0; L], precision.len());
+        Single { precision, sides, lines: Room::filled(0.0, L * group.right.len() * BLOCK) }
     }
 
     /// Moves to where the group is, and returns √∏D, 0 in the lanes that are left.
@@ -126,7 +126,7 @@ pub(super) fn sum(
     points: Range<usize>,
     kept: Option<&mut [f64]>,
     visit: Option<&mut Visit<'_>>,
-) -> Vec<f64> {
+) -> Room<f64> {
     in_lanes(Sum { pair, q, z, points, kept, visit })
 }
 
@@ -140,18 +140,16 @@ struct Sum<'t, 'v> {
 }
 
 impl Laned for Sum<'_, '_> {
-    type Out = Vec<f64>;
+    type Out = Room<f64>;
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) -> Vec<f64> {
+    fn run<const FMA: bool, const L: usize>(self) -> Room<f64> {
         let shape = self.pair.shape();
         debug_assert!(self.kept.as_ref().is_none_or(|kept| {
             kept.len() >= shape.numbers(self.points.len()) && (!shape.same || self.visit.is_some())
         }));
         let mut group = Group::<L>::new(self.z, shape);
         let mut single = self.visit.map(|visit| (Single::new(&self.pair.u.precision, &group), visit));
-        let mut sums = Scratch::take(shape.tiles() * BLOCK * HALF * L);
-        sums.fill(0.0);
-        let sums = as_tiles_mut::<L>(&mut sums);
+        let mut sums: Room<Tile<L>> = Room::filled([[[0.0; L]; HALF]; BLOCK], shape.tiles());
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         for points in groups(self.points, L) {
             let factor = place::<FMA, true, L>(&mut group, self.pair, self.q, points.clone());
@@ -185,7 +183,7 @@ impl Laned for Sum<'_, '_> {
                 }
             }
         }
-        let mut out = vec![0.0; shape.rows * shape.cols];
+        let mut out = Room::filled(0.0, shape.rows * shape.cols);
         shape.each_pair(|i, j, tile, r, w| out[i * shape.cols + j] = sums[tile][r][w].iter().sum());
         out
     }
@@ -227,9 +225,9 @@ impl Laned for Covariance<'_> {
         let Factor { precision: a, scale, .. } = self.pair.u;
         let mut group = Group::<L>::new(self.z, shape);
         let mut single = Single::new(a, &group);
-        let mut sums = vec![[[[0.0; L]; HALF]; BLOCK]; shape.tiles()];
+        let mut sums: Room<Tile<L>> = Room::filled([[[0.0; L]; HALF]; BLOCK], shape.tiles());
         // ψ1 of a kernel of variance 1.
-        let mut plain: Vec<Rows<L>> = vec![[[0.0; L]; BLOCK]; shape.row_blocks()];
+        let mut plain: Room<Rows<L>> = Room::filled([[0.0; L]; BLOCK], shape.row_blocks());
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         let from = self.points.start;
         for points in groups(self.points, L) {
@@ -244,7 +242,7 @@ impl Laned for Covariance<'_> {
                     grown[l] += own + grown[l] * own;
                     product[l] *= 1.0 + 2.0 * a * var[l];
                 }
-                *e = Quadratic { left: side, right: side, link: link.map(|link| LOG2_E * link) };
+                *e = [side, side, link.map(|link| LOG2_E * link)];
             }
             group.spread::<FMA, true>();
             group.lift(&grown.map(|g: f64| 0.5 * LOG2_E * g.ln_1p()));

@@ -5,10 +5,10 @@
 
 use super::gauss::{Single, place};
 use super::pair::{Pair, Slopes};
-use super::tile::{BLOCK, Group, HALF, Rows, Tile, as_rows_mut};
+use super::tile::{BLOCK, Group, HALF, Rows, Tile};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::scratch::Scratch;
+use crate::scratch::Room;
 use crate::vmath::{CACHE_LINE, Laned, fma, groups, in_lanes, prefetch};
 use std::ops::Range;
 
@@ -117,13 +117,13 @@ fn gather_joined<const FMA: bool, const L: usize>(
 
 /// μ̄ and S̄ of the points where a group is, of each dimension.
 struct LaneBars<const L: usize> {
-    mean: Vec<[f64; L]>,
-    var: Vec<[f64; L]>,
+    mean: Room<[f64; L]>,
+    var: Room<[f64; L]>,
 }
 
 impl<const L: usize> LaneBars<L> {
     fn new(dim: usize) -> Self {
-        LaneBars { mean: vec![[0.0; L]; dim], var: vec![[0.0; L]; dim] }
+        LaneBars { mean: Room::filled([0.0; L], dim), var: Room::filled([0.0; L], dim) }
     }
 
     /// Adds them to the rows of so many points, and forgets them.
@@ -143,13 +143,14 @@ impl<const L: usize> LaneBars<L> {
 /// Gradients over all points so far, lane by lane.
 struct LaneSlopes<const L: usize> {
     total: [f64; L],
-    t_precision: Vec<[f64; L]>,
-    u_precision: Vec<[f64; L]>,
+    t_precision: Room<[f64; L]>,
+    u_precision: Room<[f64; L]>,
 }
 
 impl<const L: usize> LaneSlopes<L> {
     fn new(dim: usize) -> Self {
-        LaneSlopes { total: [0.0; L], t_precision: vec![[0.0; L]; dim], u_precision: vec![[0.0; L]; dim] }
+        let [t_precision, u_precision] = [(); 2].map(|()| Room::filled([0.0; L], dim));
+        LaneSlopes { total: [0.0; L], t_precision, u_precision }
     }
 
     /// Takes in dimension k of some points: S and D, √∏D and Σ T with it, and what both sides gathered, √∏D not in it yet.
@@ -329,14 +330,13 @@ impl Laned for Pull<'_> {
         let mut kept = kept.map(|kept| kept.chunks_exact(shape.kept::<L>()));
         let mut group = Group::<L>::new(z, shape);
         let (dim, features) = (group.dim, group.dim + 1);
-        let mut all = vec![[[0.0; HALF]; BLOCK]; shape.tiles()];
+        let mut all = Room::filled([[0.0; HALF]; BLOCK], shape.tiles());
         shape.each_pair(|i, j, tile, r, w| all[tile][r][w] = weights[i * shape.cols + j]);
         // Sums of the rows and of the columns, and their z̄; where the terms are the same, both are gathered as one.
-        let lengths = [shape.row_blocks(), group.right.len()].map(|blocks| blocks * features * BLOCK * L);
-        let mut room = [lengths, lengths].map(|lengths| lengths.map(Scratch::take));
-        room.as_flattened_mut().iter_mut().for_each(|room| room.fill(0.0));
+        let lengths = [shape.row_blocks(), group.right.len()].map(|blocks| blocks * features);
+        let mut room = [lengths, lengths].map(|of| of.map(|count| Room::filled([[0.0; L]; BLOCK], count)));
         let [[left, right], [left_z, right_z]] =
-            room.each_mut().map(|pair| pair.each_mut().map(|room| as_rows_mut::<L>(room)));
+            room.each_mut().map(|pair| pair.each_mut().map(|room| &mut **room));
         let (mut lanes, mut lane_bars) = (LaneSlopes::<L>::new(dim), LaneBars::<L>::new(dim));
         let mut back = single.as_ref().map(|bar| SingleBack::<L>::new(bar.pair, &group));
         let start = points.start;
@@ -436,7 +436,7 @@ impl Laned for Pull<'_> {
 struct SingleBack<'t, const L: usize> {
     single: Single<'t, L>,
     /// T of each block.
-    t: Vec<Rows<L>>,
+    t: Room<Rows<L>>,
     lanes: LaneSlopes<L>,
 }
 
@@ -444,7 +444,7 @@ impl<'t, const L: usize> SingleBack<'t, L> {
     fn new(pair: &'t Pair<'t>, group: &Group<L>) -> Self {
         SingleBack {
             single: Single::new(&pair.u.precision, group),
-            t: vec![[[0.0; L]; BLOCK]; group.right.len()],
+            t: Room::filled([[0.0; L]; BLOCK], group.right.len()),
             lanes: LaneSlopes::new(group.dim),
         }
     }

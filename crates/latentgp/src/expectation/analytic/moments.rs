@@ -4,6 +4,7 @@ use super::gauss_adjoint::Bars;
 use super::pair::{Pair, Slopes};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
+use crate::scratch::Room;
 use std::ops::Range;
 
 /// One dimension of a pair at one point: the Gaussian part's exponent and the tilted moments.
@@ -76,8 +77,8 @@ pub(super) fn each(
 }
 
 /// The values of a pair, summed over points.
-pub(super) fn sum(pair: &Pair<'_>, q: &Gaussians, z: &Mat, points: Range<usize>) -> Vec<f64> {
-    let mut sum = vec![0.0; pair.rows * pair.cols];
+pub(super) fn sum(pair: &Pair<'_>, q: &Gaussians, z: &Mat, points: Range<usize>) -> Room<f64> {
+    let mut sum = Room::filled(0.0, pair.rows * pair.cols);
     each(pair, q, z, points, &mut |_, values| sum.iter_mut().zip(values).for_each(|(a, b)| *a += b));
     sum
 }

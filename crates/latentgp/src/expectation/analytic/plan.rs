@@ -8,17 +8,16 @@ use crate::expectation::{Gaussians, check_shapes};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::Scratch;
+use crate::scratch::{Room, Scratch};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Of each pair its values at some points and, where the terms are the same, those of the term by itself, where they were
-/// kept.
-pub(super) type Kept = Vec<Option<Scratch>>;
+/// Of each pair in turn its values at some points and, where the terms are the same, those of the term by itself.
+pub(super) type Kept = Option<Scratch>;
 
 /// What the backward pass of some points gathers.
 pub(super) struct Gathered {
-    pub theta: Vec<f64>,
+    pub theta: Room<f64>,
     pub z: Mat,
 }
 
@@ -27,7 +26,7 @@ pub(super) struct PartBar<'b> {
     pub psi0: f64,
     pub psi1: &'b [f64],
     pub psi2: &'b Mat,
-    pub weights: &'b [Vec<f64>],
+    pub weights: &'b [f64],
 }
 
 /// Ψ̄0 and where the gradient of one point's E[k(x, x)] is added.
@@ -42,7 +41,7 @@ pub(super) struct Psi0Bar<'g> {
 pub(super) struct Plan<'a> {
     pub q: &'a Gaussians,
     pub z: &'a Mat,
-    theta: Vec<f64>,
+    theta: Room<f64>,
     factors: Vec<Factor>,
     unit: Factor,
 }
@@ -51,35 +50,33 @@ impl<'a> Plan<'a> {
     pub fn new(kernel: &dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Result<Self> {
         check_shapes(kernel, q, z)?;
         let form = kernel.closed_form().ok_or_else(|| Error::NoClosedForm { kernel: kernel.expression() })?;
-        let theta = param::values(kernel);
+        let mut theta = Room::filled(0.0, param::count(kernel));
+        param::copy_values(kernel, &mut theta);
         let factors = form.terms.into_iter().map(|t| Factor::new(t, &theta, q.dim())).collect();
         Ok(Plan { q, z, theta, factors, unit: Factor::unit(q.dim()) })
     }
 
-    fn correlated(&self) -> impl Iterator<Item = &Factor> {
+    fn correlated(&self) -> impl Iterator<Item = &Factor> + Clone {
         self.factors.iter().filter(|f| !f.term.white)
     }
 
     /// The pair of the only term with itself, where that is Gaussian.
     pub fn only_gaussian(&self) -> Option<Pair<'_>> {
         super::only_gaussian(self.factors.iter().map(|f| &f.term))?;
-        self.pairs().pop()
+        self.pairs().next()
     }
 
-    fn pairs(&self) -> Vec<Pair<'_>> {
-        let all: Vec<&Factor> = self.correlated().collect();
-        let mut pairs = Vec::new();
-        for (i, t) in all.iter().enumerate() {
-            for (j, u) in all.iter().enumerate().take(i + 1) {
-                pairs.push(Pair::new(t, u, self.z.rows(), i == j));
-            }
-        }
-        pairs
+    /// Each term with itself and those before it.
+    fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
+        self.correlated().enumerate().flat_map(move |(i, t)| {
+            let others = self.correlated().enumerate().take(i + 1);
+            others.map(move |(j, u)| Pair::new(t, u, self.z.rows(), i == j))
+        })
     }
 
     /// Pairs of each term with 1: their expectations are the terms of Ψ1.
-    fn singles(&self) -> Vec<Pair<'_>> {
-        self.correlated().map(|u| Pair::new(&self.unit, u, self.z.rows(), false)).collect()
+    fn singles(&self) -> impl Iterator<Item = Pair<'_>> {
+        self.correlated().map(|u| Pair::new(&self.unit, u, self.z.rows(), false))
     }
 
     /// Whether any term has monomials.
@@ -118,39 +115,43 @@ impl<'a> Plan<'a> {
 
     /// How many numbers are kept of so many points.
     pub fn values(&self, points: usize) -> usize {
-        self.pairs().iter().filter(|p| p.is_pure()).map(|p| p.shape().numbers(points)).sum()
+        self.pairs().filter(Pair::is_pure).map(|p| p.shape().numbers(points)).sum()
     }
 
     /// Ψ0 and the lower triangle of Ψ2 of some points, and the values if they are to be kept; adds their rows of Ψ1.
     pub fn forward(&self, points: Range<usize>, psi1: &mut [f64], keep: bool) -> (f64, Mat, Kept) {
         let (m, from) = (self.z.rows(), points.start);
-        let (singles, pairs) = (self.singles(), self.pairs());
-        let mut singles = singles.iter();
+        let mut singles = self.singles();
         let psi0 = self.psi0_of(points.clone());
-        let (mut psi2, mut kept) = (Mat::zeros(m, m), Kept::new());
-        for pair in &pairs {
+        let mut psi2 = Mat::zeros(m, m);
+        let mut kept = keep.then(|| Scratch::take(self.values(points.len())));
+        let mut rest = kept.as_deref_mut().unwrap_or_default();
+        for pair in self.pairs() {
             // A term by itself goes along with its pair with itself.
-            let single = pair.same.then(|| singles.next()).flatten();
+            let single = if pair.same { singles.next() } else { None };
             let mut visit = |n: usize, values: &[f64]| {
                 let row = &mut psi1[(n - from) * m..(n - from + 1) * m];
-                if let Some(single) = single {
+                if let Some(single) = &single {
                     self.add_row(single, values, row);
                 }
             };
-            let pure = pair.is_pure();
-            let mut values = (keep && pure).then(|| Scratch::take(pair.shape().numbers(points.len())));
-            let sum = if pure {
+            let sum = if pair.is_pure() {
+                let values = keep.then(|| {
+                    let (own, others) =
+                        std::mem::take(&mut rest).split_at_mut(pair.shape().numbers(points.len()));
+                    rest = others;
+                    own
+                });
                 let visit: Option<&mut gauss::Visit<'_>> =
                     if single.is_some() { Some(&mut visit) } else { None };
-                gauss::sum(pair, self.q, self.z, points.clone(), values.as_deref_mut(), visit)
+                gauss::sum(&pair, self.q, self.z, points.clone(), values, visit)
             } else {
-                if let Some(single) = single {
+                if let Some(single) = &single {
                     moments::each(single, self.q, self.z, points.clone(), &mut visit);
                 }
-                moments::sum(pair, self.q, self.z, points.clone())
+                moments::sum(&pair, self.q, self.z, points.clone())
             };
-            self.spread(pair, &sum, &mut psi2);
-            kept.push(values);
+            self.spread(&pair, &sum, &mut psi2);
         }
         (psi0, psi2, kept)
     }
@@ -183,8 +184,7 @@ impl<'a> Plan<'a> {
     /// Adds a pair's C + Cᵀ (C alone where the terms are the same) to the lower triangle of Ψ2.
     fn spread(&self, pair: &Pair<'_>, sum: &[f64], psi2: &mut Mat) {
         let m = self.z.rows();
-        let left: Vec<f64> = (0..m).map(|j| pair.t.monomial(self.z.row(j), None)).collect();
-        let right: Vec<f64> = (0..m).map(|j| pair.u.monomial(self.z.row(j), None)).collect();
+        let [left, right] = [pair.t, pair.u].map(|f| self.monomials(f));
         let at = |i: usize, j: usize| {
             pair.scale() * sum[i.min(pair.rows - 1) * pair.cols + j.min(pair.cols - 1)] * left[i] * right[j]
         };
@@ -195,23 +195,28 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// F̄ of the values of every pair, which is the same at every point.
-    pub fn weights(&self, psi2_bar: &Mat) -> Vec<Vec<f64>> {
+    /// The monomial of a term at each inducing input.
+    fn monomials(&self, of: &Factor) -> Room<f64> {
+        Room::of((0..self.z.rows()).map(|j| of.monomial(self.z.row(j), None)))
+    }
+
+    /// F̄ of the values of every pair in turn, which is the same at every point.
+    pub fn weights(&self, psi2_bar: &Mat) -> Room<f64> {
         let m = self.z.rows();
-        let monomials =
-            |f: &Factor| -> Vec<f64> { (0..m).map(|j| f.monomial(self.z.row(j), None)).collect() };
-        let of = |pair: &Pair<'_>| {
-            let (left, right) = (monomials(pair.t), monomials(pair.u));
-            let mut weights = vec![0.0; pair.rows * pair.cols];
+        let mut all = Room::filled(0.0, self.pairs().map(|pair| pair.rows * pair.cols).sum());
+        let mut rest = &mut all[..];
+        for pair in self.pairs() {
+            let [left, right] = [pair.t, pair.u].map(|f| self.monomials(f));
+            let (weights, others) = rest.split_at_mut(pair.rows * pair.cols);
             for i in 0..m {
                 for j in 0..m {
                     weights[i.min(pair.rows - 1) * pair.cols + j.min(pair.cols - 1)] +=
-                        left[i] * pair.scale() * right[j] * pair_bar(pair, psi2_bar, i, j);
+                        left[i] * pair.scale() * right[j] * pair_bar(&pair, psi2_bar, i, j);
                 }
             }
-            weights
-        };
-        self.pairs().iter().map(of).collect()
+            rest = others;
+        }
+        all
     }
 
     /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄.
@@ -221,10 +226,10 @@ impl<'a> Plan<'a> {
         bar: PartBar<'_>,
         mean_bar: &mut [f64],
         var_bar: &mut [f64],
-        kept: Option<&Kept>,
+        kept: Option<&[f64]>,
     ) -> Gathered {
         let (m, dim, from) = (self.z.rows(), self.q.dim(), points.start);
-        let mut got = Gathered { theta: vec![0.0; self.theta.len()], z: Mat::zeros(m, dim) };
+        let mut got = Gathered { theta: Room::filled(0.0, self.theta.len()), z: Mat::zeros(m, dim) };
         // Without monomials, E[k(x, x)] is the same at all points.
         let (alike, ones) =
             if self.has_powers() { (1, points.clone()) } else { (points.len(), from..from + 1) };
@@ -238,23 +243,29 @@ impl<'a> Plan<'a> {
             };
             self.psi0(n, Some(places));
         }
-        let (singles, pairs) = (self.singles(), self.pairs());
-        let mut singles = singles.iter();
-        for (p, (pair, weights)) in pairs.iter().zip(bar.weights).enumerate() {
-            let single = pair.same.then(|| singles.next()).flatten();
+        let (mut singles, mut rest, mut rest_kept) = (self.singles(), bar.weights, kept);
+        for pair in self.pairs() {
+            let single = if pair.same { singles.next() } else { None };
+            let (weights, others) = rest.split_at(pair.rows * pair.cols);
+            rest = others;
             let weigh = |n: usize, out: &mut [f64]| {
-                if let Some(single) = single {
+                if let Some(single) = &single {
                     self.weigh_row(single, &bar.psi1[(n - from) * m..(n - from + 1) * m], out);
                 }
             };
-            let (mut slopes, mut own) = (Slopes::new(pair, dim), single.map(|s| (s, Slopes::new(s, dim))));
+            let mut slopes = Slopes::new(&pair, dim);
+            let mut own = single.as_ref().map(|s| (s, Slopes::new(s, dim)));
             let mut bars = Bars { mean: mean_bar, var: var_bar };
             if pair.is_pure() {
-                let kept = kept.and_then(|kept| kept[p].as_deref());
+                let kept = rest_kept.map(|rest| {
+                    let (own, others) = rest.split_at(pair.shape().numbers(points.len()));
+                    rest_kept = Some(others);
+                    own
+                });
                 let single_bar = own.as_mut().map(|(pair, slopes)| SingleBar { pair, weigh: &weigh, slopes });
                 let points = points.clone();
                 gauss_adjoint::pull(
-                    pair,
+                    &pair,
                     self.q,
                     self.z,
                     points,
@@ -272,13 +283,13 @@ impl<'a> Plan<'a> {
                 }
                 let weigh = |_: usize, out: &mut [f64]| out.copy_from_slice(weights);
                 let values =
-                    moments::pull(pair, self.q, self.z, points.clone(), &weigh, &mut bars, &mut slopes);
-                self.pull_monomials(pair, &values, bar.psi2, &mut got.z);
+                    moments::pull(&pair, self.q, self.z, points.clone(), &weigh, &mut bars, &mut slopes);
+                self.pull_monomials(&pair, &values, bar.psi2, &mut got.z);
             }
             if let Some((single, slopes)) = &own {
                 self.take(single, slopes, &mut got);
             }
-            self.take(pair, &slopes, &mut got);
+            self.take(&pair, &slopes, &mut got);
         }
         got
     }

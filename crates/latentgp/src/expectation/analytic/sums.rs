@@ -2,7 +2,7 @@
 
 use super::gauss;
 use super::plan::{Kept, PartBar, Plan};
-use crate::blocks::{self, part_rows};
+use crate::blocks::{self, Parts, part_rows};
 use crate::expectation::{Gaussians, Psi, PsiGrad, PsiY};
 use crate::linalg::tall::{self, Packed};
 use crate::linalg::{self, Cholesky};
@@ -20,17 +20,17 @@ pub(super) fn cost(dim: usize, m: usize) -> usize {
 pub(super) const MOST_KEPT: usize = 1 << 21;
 
 /// Ψ of all points, and what each part kept.
-pub(super) fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Vec<Kept>) {
+pub(super) fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Parts<Kept>) {
     let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
     if n == 0 || m == 0 {
-        return (Psi::zeros(n, m), Vec::new());
+        return (Psi::zeros(n, m), Parts::new());
     }
     let mut psi = Psi { psi0: 0.0, psi1: scratch::any(n, m), psi2: Mat::zeros(m, m) };
     let parts = blocks::each_part(n, cost(dim, m), [&mut psi.psi1], |points, [psi1]| {
         psi1.fill(0.0);
         plan.forward(points, psi1, keep)
     });
-    let mut all = Vec::with_capacity(parts.len());
+    let mut all = Parts::new();
     for (psi0, psi2, kept) in parts {
         psi.psi0 += psi0;
         psi.psi2.add_scaled(1.0, &psi2);
@@ -44,7 +44,7 @@ pub(super) fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Vec<Kept>) {
 ///
 /// For a single Gaussian term, Ψ2 = Σ_n ψ1ψ1ᵀ + cov, with the covariance from an exp(δ) − 1 that loses nothing where q(x) is
 /// narrow: the large first part is whitened before it is squared.
-pub(super) fn whitened(plan: &Plan<'_>, l: &Cholesky, keep: bool) -> (Psi, Vec<Kept>) {
+pub(super) fn whitened(plan: &Plan<'_>, l: &Cholesky, keep: bool) -> (Psi, Parts<Kept>) {
     let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
     let only = plan.only_gaussian();
     let Some(only) = only.filter(|_| n > 0 && m > 0) else {
@@ -63,9 +63,9 @@ pub(super) fn whitened(plan: &Plan<'_>, l: &Cholesky, keep: bool) -> (Psi, Vec<K
         let mut square = Mat::zeros(m, m);
         linalg::add_ata(1.0, &white, &mut square);
         scratch::give(&mut white);
-        (plan.psi0_of(points), covariance, square, vec![kept])
+        (plan.psi0_of(points), covariance, square, kept)
     });
-    let (mut covariance, mut all) = (Mat::zeros(m, m), Vec::with_capacity(parts.len()));
+    let (mut covariance, mut all) = (Mat::zeros(m, m), Parts::new());
     for (psi0, own, square, kept) in parts {
         psi.psi0 += psi0;
         covariance.add_scaled(1.0, &own);
@@ -95,7 +95,7 @@ fn backward(
         let mut psi1 = Scratch::take(points.len() * m);
         psi1_bar(points.clone(), &mut psi1);
         let bar = PartBar { psi0, psi1: &psi1, psi2, weights: &weights };
-        let kept = kept.get(points.start / rows);
+        let kept = kept.get(points.start / rows).and_then(|kept| kept.as_deref());
         plan.backward(points, bar, mean, var, kept)
     });
     for part in &parts {
@@ -122,16 +122,16 @@ pub(super) fn is_narrow(q: &Gaussians, z: &Mat, y: &Mat) -> bool {
 }
 
 /// Ψ0, P = Ψ1ᵀY and Ψ2 of all points, and what each part kept: rows of Y meet those of Ψ1 part by part.
-pub(super) fn psi_y(plan: &Plan<'_>, y: &Mat, keep: bool) -> (PsiY, Vec<Kept>) {
+pub(super) fn psi_y(plan: &Plan<'_>, y: &Mat, keep: bool) -> (PsiY, Parts<Kept>) {
     let (n, m, dim, d) = (plan.q.n(), plan.z.rows(), plan.q.dim(), y.cols());
     let one = |points: Range<usize>| {
         let mut psi1 = Scratch::take(points.len() * m);
         psi1.fill(0.0);
         let (psi0, psi2, kept) = plan.forward(points.clone(), &mut psi1, keep);
         let p = tall::mul_tn(&psi1, m, &y.as_slice()[points.start * d..points.end * d], d, 0..d);
-        (PsiY { psi0, p, psi2 }, vec![kept])
+        (PsiY { psi0, p, psi2 }, Parts::from_iter([kept]))
     };
-    let add = |(sum, kept): &mut (PsiY, Vec<Kept>), (mut other, mut more): (PsiY, Vec<Kept>)| {
+    let add = |(sum, kept): &mut (PsiY, Parts<Kept>), (mut other, mut more): (PsiY, Parts<Kept>)| {
         sum.psi0 += other.psi0;
         sum.p.add_scaled(1.0, &other.p);
         sum.psi2.add_scaled(1.0, &other.psi2);

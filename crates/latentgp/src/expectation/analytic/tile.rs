@@ -7,6 +7,7 @@
 
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
+use crate::scratch::Room;
 use crate::vmath::{exp2_decays, fma};
 use std::ops::Range;
 
@@ -117,30 +118,25 @@ impl Shape {
     }
 }
 
-/// Exponents of 2 in one dimension, left δ² + right δ'² + link δδ', at L points.
-#[derive(Clone, Copy)]
-pub(super) struct Quadratic<const L: usize> {
-    pub left: [f64; L],
-    pub right: [f64; L],
-    pub link: [f64; L],
-}
+/// Exponents of 2 in one dimension, left δ² + right δ'² + link δδ', at L points: left, right, link.
+pub(super) type Quadratic<const L: usize> = [[f64; L]; 3];
 
 /// All inducing inputs at L points.
 pub(super) struct Group<const L: usize> {
     pub shape: Shape,
     pub dim: usize,
     /// Q of z for each block.
-    z: Vec<[f64; BLOCK]>,
+    z: Room<[f64; BLOCK]>,
     /// (δ, 1) and link·δ: Q + 1 and Q for each block.
-    pub delta: Vec<Rows<L>>,
-    linked: Vec<Rows<L>>,
+    pub delta: Room<Rows<L>>,
+    linked: Room<Rows<L>>,
     /// What rows and columns add to the exponent.
-    left: Vec<Rows<L>>,
-    pub right: Vec<Rows<L>>,
+    left: Room<Rows<L>>,
+    pub right: Room<Rows<L>>,
     /// μ, S and the exponents of each dimension.
-    pub mean: Vec<[f64; L]>,
-    pub var: Vec<[f64; L]>,
-    pub exponents: Vec<Quadratic<L>>,
+    pub mean: Room<[f64; L]>,
+    pub var: Room<[f64; L]>,
+    pub exponents: Room<Quadratic<L>>,
 }
 
 /// sum + weight δ².
@@ -165,14 +161,14 @@ impl<const L: usize> Group<L> {
         Group {
             shape,
             dim,
-            z: (0..blocks).flat_map(|b| (0..dim).map(move |q| at(b, q))).collect(),
-            delta: vec![[[1.0; L]; BLOCK]; blocks * (dim + 1)],
-            linked: vec![[[0.0; L]; BLOCK]; shape.row_blocks() * dim],
-            left: vec![[[0.0; L]; BLOCK]; shape.row_blocks()],
-            right: vec![[[0.0; L]; BLOCK]; blocks],
-            mean: vec![[0.0; L]; dim],
-            var: vec![[0.0; L]; dim],
-            exponents: vec![Quadratic { left: [0.0; L], right: [0.0; L], link: [0.0; L] }; dim],
+            z: Room::of((0..blocks * dim).map(|i| at(i / dim, i % dim))),
+            delta: Room::filled([[1.0; L]; BLOCK], blocks * (dim + 1)),
+            linked: Room::filled([[0.0; L]; BLOCK], shape.row_blocks() * dim),
+            left: Room::filled([[0.0; L]; BLOCK], shape.row_blocks()),
+            right: Room::filled([[0.0; L]; BLOCK], blocks),
+            mean: Room::filled([0.0; L], dim),
+            var: Room::filled([0.0; L], dim),
+            exponents: Room::filled([[0.0; L]; 3], dim),
         }
     }
 
@@ -209,12 +205,12 @@ impl<const L: usize> Group<L> {
                 if !EXPONENTS {
                     continue;
                 }
-                let exponents = &self.exponents[q];
-                add_squares::<FMA, L>(&mut right, &exponents.right, &new);
+                let [own_left, own_right, link] = self.exponents[q];
+                add_squares::<FMA, L>(&mut right, &own_right, &new);
                 if c < row_blocks {
-                    self.linked[c * dim + q] = new.map(|d| std::array::from_fn(|l| exponents.link[l] * d[l]));
+                    self.linked[c * dim + q] = new.map(|d| std::array::from_fn(|l| link[l] * d[l]));
                     if !self.shape.same {
-                        add_squares::<FMA, L>(&mut left, &exponents.left, &new);
+                        add_squares::<FMA, L>(&mut left, &own_left, &new);
                     }
                 }
             }

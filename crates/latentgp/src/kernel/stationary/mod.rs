@@ -16,6 +16,7 @@ use super::expression;
 use super::{ClosedForm, CrossBlocks, Kernel, KernelGrad, PointGrad, StarKernel, Term};
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized, Transform};
+use crate::scratch::Room;
 use crate::vmath::vectorize;
 use block::{Cross, CrossAdjoint};
 use std::marker::PhantomData;
@@ -72,9 +73,9 @@ impl<S: Shape> Stationary<S> {
         self.lengthscale.len() == self.dim
     }
 
-    fn inverse_lengthscales(&self) -> Vec<f64> {
+    fn inverse_lengthscales(&self) -> Room<f64> {
         let l = self.lengthscale.as_slice();
-        (0..self.dim).map(|q| 1.0 / l[if l.len() == 1 { 0 } else { q }]).collect()
+        Room::of((0..self.dim).map(|q| 1.0 / l[if l.len() == 1 { 0 } else { q }]))
     }
 
     fn alpha(&self) -> f64 {
@@ -115,6 +116,12 @@ impl<S: Shape> Parameterized for Stationary<S> {
         all.extend(self.alpha.as_mut().map(|a| ("alpha".to_string(), a)));
         all
     }
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        [&self.variance, &self.lengthscale].into_iter().chain(&self.alpha).for_each(visit);
+    }
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        [&mut self.variance, &mut self.lengthscale].into_iter().chain(&mut self.alpha).for_each(visit);
+    }
 }
 
 impl<S: Shape> Kernel for Stationary<S> {
@@ -128,7 +135,7 @@ impl<S: Shape> Kernel for Stationary<S> {
         let h = 2.0 * bar * self.variance.get() * slope;
         let lengthscales = self.lengthscale.len();
         grad.theta[0] += bar * kappa;
-        for (q, inverse) in self.inverse_lengthscales().into_iter().enumerate() {
+        for (q, inverse) in self.inverse_lengthscales().iter().enumerate() {
             let e = (x[q] - z[q]) * inverse;
             grad.x[q] += h * e * inverse;
             grad.z[q] -= h * e * inverse;
@@ -200,7 +207,6 @@ impl<S: Shape> Kernel for Stationary<S> {
     }
 
     fn relevance(&self) -> Option<Vec<f64>> {
-        let squares = self.inverse_lengthscales().into_iter().map(|i| i * i);
-        self.is_ard().then(|| squares.collect())
+        self.is_ard().then(|| self.inverse_lengthscales().iter().map(|i| i * i).collect())
     }
 }

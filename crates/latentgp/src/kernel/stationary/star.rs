@@ -16,8 +16,9 @@ use super::shapes::advance;
 use super::{Shape, Stationary};
 use crate::kernel::star::{LANES, Star, StarBlocks, StarKernel};
 use crate::mat::Mat;
-use crate::scratch::Scratch;
+use crate::scratch::{Room, Scratch};
 use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
+use smallvec::SmallVec;
 
 type Lanes = [f64; LANES];
 const ZERO: Lanes = [0.0; LANES];
@@ -28,14 +29,17 @@ impl<S: Shape> StarKernel for Stationary<S> {
         Box::new(Blocks {
             kernel: self,
             z,
-            axes: self.inverse_lengthscales().into_iter().map(axis).collect(),
+            axes: self.inverse_lengthscales().iter().map(|i| axis(*i)).collect(),
             slope: Scratch::default(),
-            z_bar: Vec::new(),
+            z_bar: Room::filled(ZERO, z.len()),
             k_bar: ZERO,
             alpha_bar: 0.0,
         })
     }
 }
+
+/// So many axes lie beside the rest.
+const FEW: usize = 12;
 
 /// What one axis has of [`LANES`] centres and one z.
 struct Axis {
@@ -53,11 +57,11 @@ struct Axis {
 struct Blocks<'a, S: Shape> {
     kernel: &'a Stationary<S>,
     z: &'a Mat,
-    axes: Vec<Axis>,
+    axes: SmallVec<[Axis; FEW]>,
     /// σ_f² ∂κ/∂r², where the last star was kept.
     slope: Scratch,
     /// Half of ∂F/∂z ℓ, M×Q.
-    z_bar: Vec<Lanes>,
+    z_bar: Room<Lanes>,
     /// Σ K̄ ∘ K.
     k_bar: Lanes,
     alpha_bar: f64,
@@ -78,7 +82,6 @@ impl<S: Shape> StarBlocks for Blocks<'_, S> {
         if k.is_empty() {
             return;
         }
-        self.z_bar.resize(self.z.len(), ZERO);
         vectorize(Pull { blocks: self, at, k, bar, mean, std });
     }
 
@@ -88,7 +91,7 @@ impl<S: Shape> StarBlocks for Blocks<'_, S> {
         for (at, lanes) in self.z_bar.iter_mut().enumerate() {
             z.as_mut_slice()[at] += 2.0 * self.axes[at % dim].inverse * sum(lanes);
         }
-        let l_bar: Vec<f64> = self.axes.iter_mut().map(|a| -2.0 * a.inverse * sum(&mut a.l_bar)).collect();
+        let l_bar = Room::of(self.axes.iter_mut().map(|a| -2.0 * a.inverse * sum(&mut a.l_bar)));
         let variance_bar = sum(&mut self.k_bar) / self.kernel.variance.get();
         self.kernel.add_theta(theta, variance_bar, &l_bar, std::mem::take(&mut self.alpha_bar));
     }

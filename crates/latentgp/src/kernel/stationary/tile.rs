@@ -15,6 +15,7 @@ use super::{Shape, Stationary};
 use crate::kernel::BLOCK_POINTS as WIDTH;
 use crate::kernel::blocks::{CrossBlocks, at};
 use crate::mat::Mat;
+use crate::scratch::Room;
 use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
 
 /// Points side by side.
@@ -26,20 +27,20 @@ type Few = [f64; FEW];
 /// The blocks of a kernel with some Z.
 pub(super) struct Tile<'a, S: Shape> {
     kernel: &'a Stationary<S>,
-    inverse: Vec<f64>,
+    inverse: Room<f64>,
     /// The mean of Z, and (Z less the mean)/ℓ, M×Q.
-    mean: Vec<f64>,
+    mean: Room<f64>,
     z: Mat,
     /// Points likewise, Q×L.
     x: Mat,
     /// σ²∂κ/∂r² of each block, M×L.
     slopes: Vec<Vec<f64>>,
     /// H of some points.
-    h: Vec<Lanes>,
+    h: Room<Lanes>,
     /// Y: M for each column.
-    z_bar: Vec<Few>,
+    z_bar: Room<Few>,
     /// Σ x X of each column.
-    l_bar: Vec<Few>,
+    l_bar: Room<Few>,
     /// Σ K̄ ∘ K.
     k_bar: Lanes,
     alpha_bar: f64,
@@ -50,16 +51,16 @@ impl<'a, S: Shape> Tile<'a, S> {
     pub fn new(kernel: &'a Stationary<S>, z: &Mat) -> Self {
         let (m, dim) = (z.rows(), kernel.dim);
         let (narrow, inverse) = (dim < WIDE, kernel.inverse_lengthscales());
-        let mean: Vec<f64> = (0..dim).map(|q| z.col(q).iter().sum::<f64>() / m as f64).collect();
+        let mean = Room::of((0..dim).map(|q| (0..m).map(|j| z[(j, q)]).sum::<f64>() / m as f64));
         let mut tile = Tile {
             kernel,
             z: Mat::from_fn(m, dim, |j, q| (z[(j, q)] - mean[q]) * inverse[q]),
             inverse,
             x: Mat::default(),
             slopes: Vec::new(),
-            h: vec![[0.0; WIDTH]; m],
-            z_bar: vec![[0.0; FEW]; if narrow { m * dim } else { 0 }],
-            l_bar: vec![[0.0; FEW]; if narrow { dim } else { 0 }],
+            h: Room::filled([0.0; WIDTH], m),
+            z_bar: Room::filled([0.0; FEW], if narrow { m * dim } else { 0 }),
+            l_bar: Room::filled([0.0; FEW], if narrow { dim } else { 0 }),
             k_bar: [0.0; WIDTH],
             alpha_bar: 0.0,
             wide: None,
