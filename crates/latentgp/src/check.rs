@@ -48,8 +48,8 @@ fn require(what: &str, error: f64, tolerance: f64) -> Result<()> {
     })
 }
 
-/// The laws of a kernel at the points x and z: parameters in one order, symmetric, positive semi-definite, block methods that agree
-/// with `eval`, adjoints that agree with central differences to `tolerance` (1e-7 suits smooth kernels).
+/// The laws of a kernel at the points x and z: parameters in one [`order`], symmetric, positive semi-definite, block
+/// methods that agree with `eval`, adjoints that agree with central differences to `tolerance` (1e-7 suits smooth kernels).
 ///
 /// ```
 /// use latentgp::{Mat, check, kernel::Rbf};
@@ -86,7 +86,7 @@ pub fn kernel(kernel: &dyn Kernel, x: &Mat, z: &Mat, tolerance: f64) -> Result<(
 }
 
 /// Errs unless parameters are visited in the order of `params()`, with and without names.
-fn order(of: &mut (impl Parameterized + ?Sized)) -> Result<()> {
+pub fn order(of: &mut (impl Parameterized + ?Sized)) -> Result<()> {
     let named: Vec<*const Param> = of.params().into_iter().map(|(_, p)| p as *const Param).collect();
     let to_write: Vec<*const Param> = of.params_mut().into_iter().map(|(_, p)| &*p as *const Param).collect();
     let (mut visited, mut visited_to_write) = (Vec::new(), Vec::new());
@@ -284,6 +284,29 @@ mod tests {
         let mean = Mat::from_fn(n, dim, |i, j| (2.3 * i as f64 + 1.1 * j as f64).sin());
         let var = Mat::from_fn(n, dim, |i, j| 0.3 + 0.25 * (1.7 * i as f64 - 0.4 * j as f64).cos());
         Gaussians::new(mean, var).unwrap()
+    }
+
+    #[test]
+    fn another_order_is_refused() {
+        struct Two([Param; 2], bool);
+        impl Parameterized for Two {
+            fn params(&self) -> Vec<(String, &Param)> {
+                self.0.iter().enumerate().map(|(i, p)| (i.to_string(), p)).collect()
+            }
+            fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
+                self.0.iter_mut().enumerate().map(|(i, p)| (i.to_string(), p)).collect()
+            }
+            fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+                match self.1 {
+                    true => self.0.iter_mut().for_each(visit),
+                    false => self.0.iter_mut().rev().for_each(visit),
+                }
+            }
+        }
+        let two = || [Param::scalar(1.0), Param::scalar(2.0)];
+        order(&mut Two(two(), true)).unwrap();
+        let error = order(&mut Two(two(), false)).unwrap_err();
+        assert!(error.to_string().contains("each_param_mut"), "{error}");
     }
 
     #[test]

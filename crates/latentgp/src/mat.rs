@@ -230,7 +230,9 @@ impl Mat {
 
     /// Applies `f` to every entry.
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Mat {
-        Mat::from_fn(self.rows, self.cols, |i, j| f(self[(i, j)]))
+        let mut data = scratch::room(self.len());
+        data.extend(self.data.iter().map(|&a| f(a)));
+        Mat { rows: self.rows, cols: self.cols, data }
     }
 
     /// Σ_ij A_ij B_ij.

@@ -253,8 +253,7 @@ pub trait Parameterized {
     /// The same, in the same order, to write to.
     fn params_mut(&mut self) -> Vec<(String, &mut Param)>;
 
-    /// Visits the parameters in that order. Override it, as every kernel and model here does, to visit them without names:
-    /// an optimiser does so at every step.
+    /// Visits the parameters in that order. Overridden, it needs no names; an optimiser calls it at every step.
     fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
         self.params().into_iter().for_each(|(_, p)| visit(p));
     }

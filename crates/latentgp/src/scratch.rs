@@ -13,11 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Buffers of so many numbers at the most, 512 KB, are small.
 const SMALL: usize = 1 << 16;
 const SHELVES: usize = shelf(SMALL) + 1;
-/// A thread keeps so many numbers on each of its shelves, about.
+/// A thread keeps so many numbers on each of its shelves, about: some megabytes on all of them at the most.
 const OWN_NUMBERS: usize = 1 << 15;
-/// So many large buffers are kept at the most, and so many numbers in all that are no thread's own.
-const MOST_LARGE: usize = 256;
-const MOST_NUMBERS: usize = 1 << 22;
+/// So many large buffers that are no thread's own are kept, or small ones of a size, and so many numbers in all of them.
+const MOST_BUFFERS: usize = 256;
+const MOST_LARGE: usize = 1 << 22;
+const MOST_SMALL: usize = 1 << 21;
 
 type Shelves = [Vec<Vec<f64>>; SHELVES];
 const EMPTY: Shelves = [const { Vec::new() }; SHELVES];
@@ -25,13 +26,15 @@ const EMPTY: Shelves = [const { Vec::new() }; SHELVES];
 thread_local! {
     static OWN: RefCell<Shelves> = const { RefCell::new(EMPTY) };
 }
-static COMMON: Mutex<Common> = Mutex::new(Common { small: EMPTY, large: Vec::new(), numbers: 0 });
+static COMMON: Mutex<Common> =
+    Mutex::new(Common { small: EMPTY, small_numbers: 0, large: Vec::new(), large_numbers: 0 });
 
 /// Buffers that no thread has, and the numbers in all of them.
 struct Common {
     small: Shelves,
+    small_numbers: usize,
     large: Vec<Vec<f64>>,
-    numbers: usize,
+    large_numbers: usize,
 }
 
 impl Common {
@@ -40,26 +43,27 @@ impl Common {
     }
 
     fn small(&mut self, shelf: usize) -> Option<Vec<f64>> {
-        self.small[shelf].pop().inspect(|buffer| self.numbers -= buffer.capacity())
+        self.small[shelf].pop().inspect(|buffer| self.small_numbers -= buffer.capacity())
     }
 
     /// A buffer that has room for so many numbers and not twice as many.
     fn large(&mut self, len: usize) -> Option<Vec<f64>> {
         let fits = self.large.iter().rposition(|b| (len..=2 * len).contains(&b.capacity()));
-        fits.map(|at| self.large.swap_remove(at)).inspect(|buffer| self.numbers -= buffer.capacity())
+        fits.map(|at| self.large.swap_remove(at)).inspect(|buffer| self.large_numbers -= buffer.capacity())
     }
 
-    fn put(&mut self, buffer: Vec<f64>) {
-        let (capacity, shelf) = (buffer.capacity(), shelf_of(&buffer));
-        let full = shelf.is_none() && self.large.len() >= MOST_LARGE;
-        if full || self.numbers + capacity > MOST_NUMBERS {
-            return;
+    /// Keeps a buffer, or gives it back where there is no room for it.
+    fn put(&mut self, buffer: Vec<f64>) -> Option<Vec<f64>> {
+        let (on, numbers, most) = match shelf_of(&buffer) {
+            Some(shelf) => (&mut self.small[shelf], &mut self.small_numbers, MOST_SMALL),
+            None => (&mut self.large, &mut self.large_numbers, MOST_LARGE),
+        };
+        if on.len() >= MOST_BUFFERS || *numbers + buffer.capacity() > most {
+            return Some(buffer);
         }
-        self.numbers += capacity;
-        match shelf {
-            Some(shelf) => self.small[shelf].push(buffer),
-            None => self.large.push(buffer),
-        }
+        *numbers += buffer.capacity();
+        on.push(buffer);
+        None
     }
 }
 
@@ -95,7 +99,8 @@ fn small(len: usize) -> Option<Vec<f64>> {
 fn put(buffer: Vec<f64>, keep_large: bool) {
     let Some(shelf) = shelf_of(&buffer) else {
         if keep_large && buffer.capacity() > 0 {
-            Common::get().put(buffer);
+            let refused = Common::get().put(buffer);
+            drop(refused);
         }
         return;
     };
@@ -109,7 +114,8 @@ fn put(buffer: Vec<f64>, keep_large: bool) {
         }
     });
     if let Some(buffer) = left {
-        Common::get().put(buffer);
+        let refused = Common::get().put(buffer);
+        drop(refused);
     }
 }
 
@@ -312,7 +318,7 @@ mod tests {
         drop(Scratch(vec![1.0; 77_777]));
         assert_eq!(zeros(7, 11_111), Mat::zeros(7, 11_111));
         for len in [1, 3, 77, SMALL] {
-            drop(Scratch(vec![1.0; len]));
+            Scratch::take(len).fill(1.0);
             assert_eq!(Mat::zeros(1, len).as_slice(), vec![0.0; len]);
         }
     }
@@ -332,9 +338,10 @@ mod tests {
         give(&mut mat);
         assert!(mat.is_empty());
         let common = Common::get();
-        assert!(common.large.len() <= MOST_LARGE && common.numbers <= MOST_NUMBERS);
-        let all = common.large.iter().chain(common.small.iter().flatten());
-        assert_eq!(all.map(Vec::capacity).sum::<usize>(), common.numbers);
+        assert!(common.large.len() <= MOST_BUFFERS && common.large_numbers <= MOST_LARGE);
+        assert!(common.small.iter().all(|on| on.len() <= MOST_BUFFERS) && common.small_numbers <= MOST_SMALL);
+        assert_eq!(common.large.iter().map(Vec::capacity).sum::<usize>(), common.large_numbers);
+        assert_eq!(common.small.iter().flatten().map(Vec::capacity).sum::<usize>(), common.small_numbers);
     }
 
     #[test]

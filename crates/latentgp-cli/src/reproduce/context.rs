@@ -15,7 +15,7 @@ pub struct Context {
     pub data: Option<PathBuf>,
     /// Whether only what takes little time is run.
     pub quick: bool,
-    /// Whether what takes hours is run too.
+    /// Whether all lines of Monte Carlo take all their steps from the start.
     pub long: bool,
     /// Steps of Adam, where not each row's own.
     pub steps: Option<usize>,

@@ -29,8 +29,8 @@ const ROUNDING: f64 = 1e-13;
 pub const TRIAL: usize = 250;
 /// Draws of the lines that take long: they go on where lines of fewer draws ended.
 pub const MANY: usize = 200;
-/// For one step in so many of the line before.
-pub const SHARE: usize = 10;
+/// They take one step where the line before took so many.
+const SHARE: usize = 10;
 
 /// Rows, and what they are.
 pub struct Data {
@@ -88,6 +88,28 @@ pub fn fixed(rule: impl Expectation + 'static) -> Method {
 pub fn skipped(case: &Case, why: &str) -> Row {
     let (method, kernel) = (case.method.clone(), case.name.into());
     Row { method, kernel, theirs: vec![case.theirs], note: why.into(), ..Row::default() }
+}
+
+/// The line of each kernel that lines of [`MANY`] draws go on from.
+#[derive(Default)]
+pub struct Ends(Vec<Found>);
+
+impl Ends {
+    /// Takes out the line that this one goes on from, if it does, and leaves it a share of its steps.
+    pub fn before(&mut self, case: &mut Case, context: &Context) -> Option<Found> {
+        let goes_on = matches!(case.by, Method::MonteCarlo(MANY)) && !context.long;
+        let at = self.0.iter().position(|end| goes_on && end.row.kernel == case.name)?;
+        case.how.adam_iterations = case.how.adam_iterations.div_ceil(SHARE);
+        Some(self.0.swap_remove(at))
+    }
+
+    /// Keeps a line that others may go on from, in the place of an earlier one.
+    pub fn keep(&mut self, case: &Case, found: Found, context: &Context) {
+        if matches!(case.by, Method::MonteCarlo(samples) if samples < MANY) && !context.long {
+            self.0.retain(|end| end.row.kernel != case.name);
+            self.0.push(found);
+        }
+    }
 }
 
 impl Data {
@@ -313,6 +335,42 @@ mod tests {
     }
 
     #[test]
+    fn many_draws_go_on_from_the_last_line_of_their_kernel() {
+        let found = |method: &str, kernel: &str| Found {
+            row: Row { method: method.into(), kernel: kernel.into(), ..Row::default() },
+            models: Vec::new(),
+        };
+        let case = |name, samples| Case {
+            method: String::new(),
+            name,
+            kernel: Box::new(|_| Ok(Box::new(Rbf::new(2)))),
+            by: Method::MonteCarlo(samples),
+            how: PapersTraining { adam_iterations: 45, ..Default::default() },
+            twins: 1,
+            starts: 1,
+            theirs: None,
+        };
+        let mut context = Context::new(None, false, 1, 0, true);
+        for long in [false, true] {
+            context.long = long;
+            let mut ends = Ends::default();
+            for (name, samples) in [("a", 10), ("b", 10), ("a", 32), ("b", 32)] {
+                let mut own = case(name, samples);
+                assert!(ends.before(&mut own, &context).is_none() && own.how.adam_iterations == 45);
+                ends.keep(&own, found(&samples.to_string(), name), &context);
+            }
+            for name in ["a", "b"] {
+                let mut own = case(name, MANY);
+                let before = ends.before(&mut own, &context).map(|f| (f.row.method, f.row.kernel));
+                assert_eq!(before, (!long).then(|| ("32".to_string(), name.to_string())));
+                assert_eq!(own.how.adam_iterations, if long { 45 } else { 5 });
+                ends.keep(&own, found("200", name), &context);
+            }
+            assert!(ends.0.is_empty());
+        }
+    }
+
+    #[test]
     fn lines_have_scores_and_the_runs_of_monte_carlo() {
         let data = small();
         let how = PapersTraining {
@@ -344,9 +402,10 @@ mod tests {
         assert_eq!(starts.row.note, "5 iterations, limit; the best of 2 starts");
         let drawn = data.fit(&case(Method::MonteCarlo(3)), None, &context).unwrap();
         assert_eq!((drawn.row.note.as_str(), drawn.models.len()), ("3 runs of 4 iterations, limit", 3));
+        let anew = data.fit(&case(Method::MonteCarlo(5)), None, &context).unwrap();
         let more = data.fit(&case(Method::MonteCarlo(5)), Some(&drawn), &context).unwrap();
         assert_eq!(more.row.note, "3 runs of 4 iterations, limit; from the ends of m");
-        assert!(more.row.bound > drawn.row.bound, "{:?} after {:?}", more.row.bound, drawn.row.bound);
+        assert!(more.row.bound > anew.row.bound, "{:?} beside {:?}", more.row.bound, anew.row.bound);
         let (pca, x) = data.pca(&how, None).unwrap();
         assert!((0.0..=100.0).contains(&pca.ours[0].mean) && pca.ours[0].std.is_some() && x.cols() == 2);
         assert!(skipped(&case(Method::MonteCarlo(3)), "why").ours.is_empty());

@@ -60,10 +60,10 @@ pub struct Args {
     /// Runs of each Monte Carlo row, and splits of sinc [default: 10; with --quick 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: Option<u16>,
-    /// Steps of Adam in the Monte Carlo rows of oil-flow and usps [default: each row's own; the released code has 5000]
+    /// Steps of Adam in the Monte Carlo rows of oil-flow and usps, a tenth of them with 200 nodes unless --long [default: each row's own; the released code has 5000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     steps: Option<u32>,
-    /// All steps of Monte Carlo as the released code has them: four minutes for oil-flow, hours for usps
+    /// All steps of Monte Carlo from the start, as the released code has them: five minutes for oil-flow, hours for usps
     #[arg(long, conflicts_with = "quick")]
     long: bool,
     /// Print JSON

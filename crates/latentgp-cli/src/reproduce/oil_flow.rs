@@ -2,7 +2,7 @@
 
 use super::alone;
 use super::context::Context;
-use super::latent::{ACCURACY, Case, Data, Found, MANY, Method, SHARE, fixed, skipped};
+use super::latent::{ACCURACY, Case, Data, Ends, Found, MANY, Method, fixed, skipped};
 use super::part::Part;
 use super::table::{Estimate, Table};
 use crate::failure::{Failure, Outcome};
@@ -42,10 +42,9 @@ pub fn run(context: &Context) -> Outcome<Part> {
     let (mut rows, mut wide, mut interrupted) = (vec![pca], Vec::new(), false);
     let mut cases = cases(&how);
     let steps = context.steps.unwrap_or(if context.quick { QUICK_STEPS } else { STEPS });
-    let goes_on = |case: &Case| matches!(case.by, Method::MonteCarlo(MANY)) && !context.long;
     for (case, _) in &mut cases {
         case.theirs = case.theirs.filter(|_| real);
-        case.how.adam_iterations = if goes_on(case) { steps.div_ceil(SHARE) } else { steps };
+        case.how.adam_iterations = steps;
     }
     let drawn = |case: &Case| matches!(case.by, Method::MonteCarlo(_));
     // What is drawn has its runs side by side; the other lines go beside each other.
@@ -53,15 +52,15 @@ pub fn run(context: &Context) -> Outcome<Part> {
     fixed.sort_by_key(|i| std::cmp::Reverse(cases[*i].0.twins));
     let found = alone::each(fixed.len(), |i| data.fit(&cases[fixed[i]].0, None, context));
     let mut found: Vec<Option<Outcome<Found>>> = found.into_iter().map(Some).collect();
-    let mut ends: Vec<Found> = Vec::new();
-    for (i, (case, slug)) in cases.iter().enumerate() {
+    let mut ends = Ends::default();
+    for (i, (case, slug)) in cases.iter_mut().enumerate() {
         if context.quick && matches!(case.by, Method::MonteCarlo(MANY)) {
             rows.push(skipped(case, "skipped by --quick"));
             continue;
         }
         let early = fixed.iter().position(|f| *f == i).and_then(|k| found[k].take());
-        let before = ends.iter().rfind(|end| goes_on(case) && end.row.kernel == case.name);
-        let found = match early.unwrap_or_else(|| data.fit(case, before, context)) {
+        let before = ends.before(case, context);
+        let found = match early.unwrap_or_else(|| data.fit(case, before.as_ref(), context)) {
             Err(failure) if failure.is_interruption() => {
                 let to = if case.how.latent_dim == how.latent_dim { &mut rows } else { &mut wide };
                 to.push(skipped(case, "interrupted"));
@@ -75,9 +74,7 @@ pub fn run(context: &Context) -> Outcome<Part> {
         }
         let to = if case.how.latent_dim == how.latent_dim { &mut rows } else { &mut wide };
         to.push(found.row.clone());
-        if drawn(case) {
-            ends.push(found);
-        }
+        ends.keep(case, found, context);
     }
     let table = |slug, title: &str, rows| Table { slug, title: title.into(), measures: vec![ACCURACY], rows };
     Ok(Part {

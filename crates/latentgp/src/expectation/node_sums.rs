@@ -195,7 +195,7 @@ impl<'a, R: Rule> Plan<'a, R> {
     }
 
     /// Ψ, and what worked on each part where it is kept.
-    pub fn psi(&self, keep: Keep) -> (Psi, Vec<Mutex<Option<Work<'a>>>>) {
+    pub fn psi(&self, keep: Keep) -> (Psi, Vec<Mutex<Option<Box<Work<'a>>>>>) {
         let (n, m) = (self.nodes.q.n(), self.nodes.z.rows());
         let (mut psi, mut kept) = (Psi::zeros(n, m), Vec::new());
         if n == 0 || m == 0 {
@@ -208,9 +208,9 @@ impl<'a, R: Rule> Plan<'a, R> {
                 Keep::Nodes => {
                     let mut fresh = self.work();
                     std::mem::swap(&mut fresh.kept, &mut work.kept);
-                    Some(fresh)
+                    Some(Box::new(fresh))
                 }
-                Keep::All => Some(work),
+                Keep::All => Some(Box::new(work)),
             };
             (psi0, psi2, kept)
         });
@@ -287,7 +287,7 @@ impl<'a, R: Rule> Plan<'a, R> {
     }
 
     /// Adds the gradient, from what each part kept.
-    pub fn psi_adjoint(&self, kept: &[Mutex<Option<Work<'a>>>], bar: &Psi, grad: PsiGrad<'_>) {
+    pub fn psi_adjoint(&self, kept: &[Mutex<Option<Box<Work<'a>>>>], bar: &Psi, grad: PsiGrad<'_>) {
         let n = self.nodes.q.n();
         if n == 0 || self.nodes.z.rows() == 0 || self.nodes.q.dim() == 0 {
             return;
@@ -296,7 +296,7 @@ impl<'a, R: Rule> Plan<'a, R> {
         let rows = part_rows(n);
         let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, [mean, var]| {
             let kept = kept.get(points.start / rows).and_then(|k| k.lock().ok()?.take());
-            self.backward(points, kept, bar, &doubled, mean, var)
+            self.backward(points, kept.map(|work| *work), bar, &doubled, mean, var)
         });
         for (theta, z_bar) in &parts {
             grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);

@@ -187,7 +187,7 @@ impl<'a> Stars<'a> {
     }
 
     /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given, and what worked on each part.
-    fn psi_and_work(&self, whiten: Option<&Cholesky>, keep: bool) -> (Psi, Parts<Work<'a>>) {
+    fn psi_and_work(&self, whiten: Option<&Cholesky>, keep: bool) -> (Psi, Parts<Box<Work<'a>>>) {
         let (n, m) = (self.q.n(), self.z.rows());
         let mut psi = Psi::zeros(n, m);
         if n == 0 || m == 0 {
@@ -196,7 +196,7 @@ impl<'a> Stars<'a> {
         let whiten = whiten.map(Whitener::new);
         let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
             let (psi2, work) = self.forward(points, whiten.as_ref(), keep, psi1);
-            (psi2, keep.then_some(work))
+            (psi2, keep.then(|| Box::new(work)))
         });
         let add = |(psi2, work)| {
             psi.psi2.add_scaled(1.0, &psi2);
@@ -239,7 +239,7 @@ impl<'a> Stars<'a> {
     }
 
     /// Chains Ψ̄ back, with what was kept of each part, if anything was.
-    fn chain(&self, bar: &Psi, grad: PsiGrad<'_>, kept: Parts<Mutex<Work<'a>>>) {
+    fn chain(&self, bar: &Psi, grad: PsiGrad<'_>, kept: Parts<Mutex<Box<Work<'a>>>>) {
         let n = self.q.n();
         if n == 0 || self.z.rows() == 0 {
             return;
@@ -249,7 +249,7 @@ impl<'a> Stars<'a> {
         let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, out| {
             let kept = kept.get(points.start / rows);
             let mut kept = kept.map(|work| work.lock().unwrap_or_else(PoisonError::into_inner));
-            self.backward(points, kept.as_deref_mut(), &bar.psi1, &doubled, out)
+            self.backward(points, kept.as_mut().map(|work| &mut ***work), &bar.psi1, &doubled, out)
         });
         for (theta, z_bar) in &parts {
             grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);

@@ -31,7 +31,6 @@ fn rows_mut(rows: &mut [f64], cols: usize) -> MatMut<'_, f64> {
 /// Factors one block where it stands; tells whether it is positive definite.
 fn factor_block(block: MatMut<'_, f64>) -> bool {
     let scratch = llt::factor::cholesky_in_place_scratch::<f64>(block.nrows(), Par::Seq, Default::default());
-    // A small matrix needs next to nothing.
     let (mut few, mut many) = ([MaybeUninit::uninit(); FEW_BYTES], None);
     let stack = match scratch.unaligned_bytes_required() <= FEW_BYTES {
         true => MemStack::new(&mut few),

@@ -106,7 +106,7 @@ impl PapersTraining {
         self.go_on(self.start(y, kernel, expectation)?, watch)
     }
 
-    /// Fits from wherever a model is.
+    /// Fits from wherever a model is; Adam begins with no memory of earlier steps.
     pub fn go_on(&self, mut model: BayesianGplvm, watch: &OnProgress<'_>) -> Result<Fitted<BayesianGplvm>> {
         let how: Box<dyn Optimizer> = match model.expectation.is_stochastic() {
             true => Box::new(Adam { max_iterations: self.adam_iterations, ..Adam::default() }),
@@ -164,6 +164,7 @@ mod tests {
         let mut fresh = MonteCarlo::new(10, 1);
         fresh.fresh = true;
         for rule in [Unscented.boxed(), fresh.boxed()] {
+            crate::check::order(&mut how.start(&y, &kernel, rule.clone()).unwrap()).unwrap();
             let one = how.fit(&y, &kernel, rule.clone(), GO).unwrap();
             let two = how.fit(&y, &kernel, rule, GO).unwrap();
             assert!(one.evidence > start, "{} from {start}", one.evidence);
