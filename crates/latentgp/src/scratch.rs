@@ -70,7 +70,7 @@ impl Common {
 /// The last shelf whose buffers need no more than so many numbers: shelf 4i + k has those of 2ⁱ (1 + k/4).
 const fn shelf(capacity: usize) -> usize {
     let log = capacity.ilog2() as usize;
-    4 * log + (4 * (capacity - (1 << log)) >> log)
+    4 * log + ((4 * (capacity - (1 << log))) >> log)
 }
 
 /// So many numbers, and those that are left on their shelf.
