@@ -58,7 +58,7 @@ pub struct Posterior {
     /// σ², in the units of the scaled data.
     pub noise: f64,
     /// L.
-    pub l: Cholesky,
+    pub l: Arc<Cholesky>,
     /// One for each set of outputs that were observed together.
     pub factors: Vec<Factors>,
     /// For uncertain inputs.

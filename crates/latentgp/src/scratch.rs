@@ -207,6 +207,12 @@ impl Scratch {
     }
 }
 
+impl From<Vec<f64>> for Scratch {
+    fn from(numbers: Vec<f64>) -> Self {
+        Scratch(numbers)
+    }
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
         put(std::mem::take(&mut self.0), true);

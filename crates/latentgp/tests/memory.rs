@@ -91,16 +91,18 @@ fn measure() {
             for whiten in [None, Some(&l)] {
                 let kept = peak(|| {
                     let [z_bar, mean, var] = &mut grads;
-                    let (psi, back) = rule.psi_and_back(kernel, &q, &z, whiten).unwrap();
-                    back(&psi, PsiGrad { theta: &mut theta, z: z_bar, mean, var }).unwrap();
+                    let mut to = Some(PsiGrad { theta: &mut theta, z: z_bar, mean, var });
+                    let mut between = |psi| Ok((psi, to.take().unwrap()));
+                    rule.psi_and_back(kernel, &q, &z, whiten, &mut between).unwrap();
                 });
                 assert!(kept < said + MOST_KEPT, "{rule} at N = {n}, M = {m} kept {kept} bytes");
             }
             let y = Mat::filled(n, 3, 1.0);
             let kept = peak(|| {
                 let [z_bar, mean, var] = &mut grads;
-                let (found, back) = rule.psi_y_and_back(kernel, &q, &z, &y, None).unwrap();
-                back(&found, PsiGrad { theta: &mut theta, z: z_bar, mean, var }).unwrap();
+                let mut to = Some(PsiGrad { theta: &mut theta, z: z_bar, mean, var });
+                let mut between = |found| Ok((found, to.take().unwrap()));
+                rule.psi_y_and_back(kernel, &q, &z, &y, None, &mut between).unwrap();
             });
             assert!(kept < said + MOST_KEPT, "{rule} at N = {n}, M = {m} kept {kept} bytes with outputs");
             let cube = 8.0 * (n * m * m) as f64;

@@ -1,7 +1,7 @@
 //! The default choice, and the rule to judge it by.
 
 use super::{
-    Analytic, Back, BackY, Cost, Expectation, GaussHermite, Gaussians, Psi, PsiGrad, PsiY, QuasiMonteCarlo,
+    Analytic, Between, Cost, Expectation, GaussHermite, Gaussians, Psi, PsiGrad, PsiY, QuasiMonteCarlo,
     Unscented,
 };
 use crate::error::Result;
@@ -34,14 +34,15 @@ impl Expectation for Auto {
     fn keeps_digits(&self, kernel: &dyn Kernel, q: &Gaussians) -> bool {
         Auto::choice(kernel).keeps_digits(kernel, q)
     }
-    fn psi_and_back<'a>(
-        &'a self,
-        kernel: &'a dyn Kernel,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        whiten: Option<&'a Cholesky>,
-    ) -> Result<(Psi, Back<'a>)> {
-        Auto::choice(kernel).psi_and_back(kernel, q, z, whiten)
+    fn psi_and_back<'g>(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        whiten: Option<&Cholesky>,
+        between: &mut Between<'_, 'g, Psi>,
+    ) -> Result<()> {
+        Auto::choice(kernel).psi_and_back(kernel, q, z, whiten, between)
     }
     fn psi_y(
         &self,
@@ -53,15 +54,16 @@ impl Expectation for Auto {
     ) -> Result<PsiY> {
         Auto::choice(kernel).psi_y(kernel, q, z, y, whiten)
     }
-    fn psi_y_and_back<'a>(
-        &'a self,
-        kernel: &'a dyn Kernel,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        y: &'a Mat,
-        whiten: Option<&'a Cholesky>,
-    ) -> Result<(PsiY, BackY<'a>)> {
-        Auto::choice(kernel).psi_y_and_back(kernel, q, z, y, whiten)
+    fn psi_y_and_back<'g>(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        y: &Mat,
+        whiten: Option<&Cholesky>,
+        between: &mut Between<'_, 'g, PsiY>,
+    ) -> Result<()> {
+        Auto::choice(kernel).psi_y_and_back(kernel, q, z, y, whiten, between)
     }
     fn psi_adjoint(
         &self,

@@ -2,11 +2,12 @@
 //!
 //! At S = 0 the Ψ-statistics are Ψ0 = Σ_n k(x_n, x_n), Ψ1 = Kxz and Ψ2 = KzxKxz: one node at the mean.
 
-use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, Rule, nothing_kept};
+use super::{Between, Cost, Expectation, Gaussians, Psi, PsiGrad, Rule, nothing_kept};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
+use crate::scratch;
 
 /// One node at the mean: S is taken for zero, whatever it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,7 +21,7 @@ impl Rule for Certain {
         1.0
     }
     fn weights(&self, _: usize) -> Vec<f64> {
-        vec![1.0]
+        scratch::filled(1, 1.0)
     }
     fn nodes(&self, dim: usize) -> Mat {
         Mat::zeros(1, dim)
@@ -84,16 +85,17 @@ impl Expectation for Mixed {
         split(q)[1].is_empty() || self.0.keeps_digits(kernel, q)
     }
 
-    fn psi_and_back<'a>(
-        &'a self,
-        kernel: &'a dyn Kernel,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        whiten: Option<&'a Cholesky>,
-    ) -> Result<(Psi, Back<'a>)> {
+    fn psi_and_back<'g>(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        whiten: Option<&Cholesky>,
+        between: &mut Between<'_, 'g, Psi>,
+    ) -> Result<()> {
         match self.whole(q, &split(q)) {
-            Some(whole) => whole.psi_and_back(kernel, q, z, whiten),
-            None => nothing_kept(self, kernel, q, z, whiten),
+            Some(whole) => whole.psi_and_back(kernel, q, z, whiten, between),
+            None => nothing_kept(self, kernel, q, z, whiten, between),
         }
     }
 

@@ -80,7 +80,7 @@ pub struct Basis {
     /// Z, M×Q.
     pub z: Mat,
     /// L.
-    pub l: Cholesky,
+    pub l: Arc<Cholesky>,
 }
 
 /// Moments of φ = L⁻¹k(Z, x) at one input.
@@ -232,7 +232,7 @@ mod tests {
         kernel.gram(&z, &mut gram);
         (0..6).for_each(|i| gram[(i, i)] += 0.1);
         let l = Cholesky::new(&gram, "test").unwrap();
-        Arc::new(Basis { kernel: Box::new(kernel), z, l })
+        Arc::new(Basis { kernel: Box::new(kernel), z, l: l.into() })
     }
 
     fn input() -> Correlated {

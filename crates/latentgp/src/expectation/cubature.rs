@@ -2,6 +2,7 @@
 
 use super::rule::Rule;
 use crate::mat::Mat;
+use crate::scratch;
 
 /// The fully symmetric rule of degree 5 with 2Q² + 1 nodes: exact for polynomials of degree 5.
 ///
@@ -20,9 +21,10 @@ impl Rule for Cubature5 {
     }
     fn weights(&self, dim: usize) -> Vec<f64> {
         let q = dim as f64;
-        let mut weights = vec![2.0 / (q + 2.0)];
-        weights.extend(vec![(4.0 - q) / (2.0 * (q + 2.0).powi(2)); 2 * dim]);
-        weights.extend(vec![1.0 / (q + 2.0).powi(2); 2 * dim * dim.saturating_sub(1)]);
+        let pairs = 2 * dim * dim.saturating_sub(1);
+        let mut weights = scratch::filled(1 + 2 * dim + pairs, 1.0 / (q + 2.0).powi(2));
+        weights[0] = 2.0 / (q + 2.0);
+        weights[1..=2 * dim].fill((4.0 - q) / (2.0 * (q + 2.0).powi(2)));
         weights
     }
     fn nodes(&self, dim: usize) -> Mat {

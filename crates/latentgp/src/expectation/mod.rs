@@ -145,20 +145,29 @@ fn gradient(
     to
 }
 
-/// Adds the gradient at the place where Ψ was computed; see [`Expectation::psi_adjoint`].
-pub type Back<'a> = Box<dyn FnOnce(&Psi, PsiGrad<'_>) -> Result<()> + 'a>;
-
-/// Ψ and the way back from it, which computes everything again.
-fn nothing_kept<'a, E: Expectation + ?Sized>(
-    by: &'a E,
-    kernel: &'a dyn Kernel,
-    q: &'a Gaussians,
-    z: &'a Mat,
-    whiten: Option<&Cholesky>,
-) -> Result<(Psi, Back<'a>)> {
-    let psi = psi_by(by, kernel, q, z, whiten)?;
-    Ok((psi, Box::new(move |bar, grad| by.psi_adjoint(kernel, q, z, bar, grad))))
+/// Ψ, or what is made of it, and the gradient at `bar` by the way back from there.
+#[cfg(test)]
+fn there_and_back<P: Clone>(
+    kernel: &dyn Kernel,
+    q: &Gaussians,
+    z: &Mat,
+    bar: &P,
+    go: impl for<'g> FnOnce(&mut Between<'_, 'g, P>) -> Result<()>,
+) -> (P, (Vec<f64>, Mat, Mat, Mat)) {
+    let mut there = None;
+    let back = gradient(kernel, q, z, |grad| {
+        let mut grad = Some(grad);
+        go(&mut |psi| {
+            there = Some(psi);
+            Ok((bar.clone(), grad.take().expect("called once")))
+        })
+        .unwrap();
+    });
+    (there.expect("called once"), back)
 }
+
+/// What lies between Ψ and the way back from it: takes Ψ, returns Ψ̄ and where the gradient is added. It is called once.
+pub type Between<'b, 'g, P> = dyn FnMut(P) -> Result<(P, PsiGrad<'g>)> + 'b;
 
 /// Ψ, whitened where a factor is given.
 fn psi_by<E: Expectation + ?Sized>(
@@ -174,6 +183,21 @@ fn psi_by<E: Expectation + ?Sized>(
     }
 }
 
+/// Ψ and the way back from it, which computes everything again.
+fn nothing_kept<'g, E: Expectation + ?Sized>(
+    by: &E,
+    kernel: &dyn Kernel,
+    q: &Gaussians,
+    z: &Mat,
+    whiten: Option<&Cholesky>,
+    between: &mut Between<'_, 'g, Psi>,
+) -> Result<()> {
+    let (mut bar, grad) = between(psi_by(by, kernel, q, z, whiten)?)?;
+    by.psi_adjoint(kernel, q, z, &bar, grad)?;
+    scratch::give(&mut bar.psi1);
+    Ok(())
+}
+
 /// All of Ψ that the bound of outputs Y needs, or adjoints of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PsiY {
@@ -184,9 +208,6 @@ pub struct PsiY {
     /// Ψ2.
     pub psi2: Mat,
 }
-
-/// Adds the gradient of bar.psi0·Ψ0 + Σ bar.p ∘ P + Σ bar.psi2 ∘ Ψ2 at the place where they were computed.
-pub type BackY<'a> = Box<dyn FnOnce(&PsiY, PsiGrad<'_>) -> Result<()> + 'a>;
 
 /// Errs unless there is a row of outputs for each of the inputs.
 fn check_outputs(q: &Gaussians, y: &Mat) -> Result<()> {
@@ -212,15 +233,21 @@ fn project(mut psi: Psi, y: &Mat) -> PsiY {
 }
 
 /// The same with the way back: Ψ̄1 = Y P̄ᵀ.
-fn project_and_back<'a>((psi, back): (Psi, Back<'a>), y: &'a Mat) -> (PsiY, BackY<'a>) {
-    let back = move |bar: &PsiY, grad: PsiGrad<'_>| {
+fn project_and_back<'g, E: Expectation + ?Sized>(
+    by: &E,
+    kernel: &dyn Kernel,
+    q: &Gaussians,
+    z: &Mat,
+    y: &Mat,
+    whiten: Option<&Cholesky>,
+    between: &mut Between<'_, 'g, PsiY>,
+) -> Result<()> {
+    by.psi_and_back(kernel, q, z, whiten, &mut |psi| {
+        let (mut bar, grad) = between(project(psi, y))?;
         let psi1 = blocks::mul_nt(1.0, y, &bar.p);
-        let mut bar = Psi { psi0: bar.psi0, psi1, psi2: bar.psi2.clone() };
-        let done = back(&bar, grad);
-        scratch::give(&mut bar.psi1);
-        done
-    };
-    (project(psi, y), Box::new(back))
+        scratch::give(&mut bar.p);
+        Ok((Psi { psi0: bar.psi0, psi1, psi2: bar.psi2 }, grad))
+    })
 }
 
 /// What an expectation will take, known before it runs.
@@ -266,16 +293,17 @@ pub trait Expectation: CloneExpectation + Send + Sync {
         grad: PsiGrad<'_>,
     ) -> Result<()>;
 
-    /// Ψ, whitened where a factor is given, and the way back from it, for a gradient that is sure to be wanted: what the way
-    /// there computed may be kept. The way back is from Ψ̄2 of Ψ2 itself in either case.
-    fn psi_and_back<'a>(
-        &'a self,
-        kernel: &'a dyn Kernel,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        whiten: Option<&'a Cholesky>,
-    ) -> Result<(Psi, Back<'a>)> {
-        nothing_kept(self, kernel, q, z, whiten)
+    /// Hands Ψ, whitened where a factor is given, to `between`, and adds the gradient that it asks for, from Ψ̄2 of Ψ2 itself in
+    /// either case. What the way there computed may be kept for the way back.
+    fn psi_and_back<'g>(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        whiten: Option<&Cholesky>,
+        between: &mut Between<'_, 'g, Psi>,
+    ) -> Result<()> {
+        nothing_kept(self, kernel, q, z, whiten, between)
     }
 
     /// Ψ0, P = Ψ1ᵀY and Ψ2, whitened where a factor is given, of outputs Y, N×D, where Ψ1 itself is not wanted. By way of Ψ1,
@@ -292,17 +320,19 @@ pub trait Expectation: CloneExpectation + Send + Sync {
         Ok(project(psi_by(self, kernel, q, z, whiten)?, y))
     }
 
-    /// The same bits, and the way back from them; see [`psi_and_back`](Self::psi_and_back).
-    fn psi_y_and_back<'a>(
-        &'a self,
-        kernel: &'a dyn Kernel,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        y: &'a Mat,
-        whiten: Option<&'a Cholesky>,
-    ) -> Result<(PsiY, BackY<'a>)> {
+    /// The same bits, and the gradient of bar.psi0·Ψ0 + Σ bar.p ∘ P + Σ bar.psi2 ∘ Ψ2; see
+    /// [`psi_and_back`](Self::psi_and_back).
+    fn psi_y_and_back<'g>(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        y: &Mat,
+        whiten: Option<&Cholesky>,
+        between: &mut Between<'_, 'g, PsiY>,
+    ) -> Result<()> {
         check_outputs(q, y)?;
-        Ok(project_and_back(self.psi_and_back(kernel, q, z, whiten)?, y))
+        project_and_back(self, kernel, q, z, y, whiten, between)
     }
 
     /// The expectation as an expression, as [`parse`] reads it.

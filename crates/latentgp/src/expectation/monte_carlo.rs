@@ -4,6 +4,7 @@ use super::normals::Normals;
 use super::rule::{DEFAULT_MAX_NODES, Draws, Rule};
 use crate::error::{Error, Result};
 use crate::mat::Mat;
+use crate::scratch;
 use std::sync::Arc;
 
 /// `samples` standard normal draws a point.
@@ -50,7 +51,7 @@ impl Rule for MonteCarlo {
         self.samples as f64
     }
     fn weights(&self, _: usize) -> Vec<f64> {
-        vec![1.0 / self.samples as f64; self.samples]
+        scratch::filled(self.samples, 1.0 / self.samples as f64)
     }
     fn nodes(&self, dim: usize) -> Mat {
         let mut nodes = Mat::zeros(self.samples, dim);
@@ -115,7 +116,7 @@ impl Rule for GivenDraws {
     }
     fn weights(&self, _: usize) -> Vec<f64> {
         let count = self.draws[0].rows();
-        vec![1.0 / count as f64; count]
+        scratch::filled(count, 1.0 / count as f64)
     }
     fn nodes(&self, _: usize) -> Mat {
         self.draws[0].clone()

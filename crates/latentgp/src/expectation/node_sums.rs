@@ -13,7 +13,7 @@ use crate::kernel::{CrossBlocks, Kernel, blocks_of};
 use crate::linalg::{self, Cholesky, Op, Whitener};
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch;
+use crate::scratch::{self, Scratch};
 use crate::vmath::even_groups;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -29,7 +29,7 @@ const MOST_POINTS: usize = 208;
 /// The nodes of all points, their weights, and what they meet.
 pub(super) struct Plan<'a, R: Rule> {
     nodes: Nodes<'a, R>,
-    weights: Vec<f64>,
+    weights: Scratch,
     /// The weight of every node, where all have the same.
     common: Option<f64>,
     /// Where given, Ψ2 is whitened by this factor of Kzz.
@@ -98,7 +98,7 @@ impl<'a, R: Rule> Plan<'a, R> {
         z: &'a Mat,
         whiten: Option<&'a Cholesky>,
     ) -> Self {
-        let weights = rule.weights(q.dim());
+        let weights = Scratch::from(rule.weights(q.dim()));
         let common = common(&weights);
         Plan {
             nodes: Nodes::new(rule, kernel, q, z, weights.len()),
@@ -307,7 +307,7 @@ impl<'a, R: Rule> Plan<'a, R> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cubature5, Expectation, GaussHermite, MonteCarlo, gradient};
+    use super::super::{Cubature5, Expectation, GaussHermite, MonteCarlo, gradient, there_and_back};
     use super::*;
     use crate::kernel::{self, Matern32};
 
@@ -337,9 +337,10 @@ mod tests {
         );
         let again = gradient(kernel, &q, &z, |grad| rule.psi_adjoint(kernel, &q, &z, &plain, grad).unwrap());
         for (whiten, expected) in [(None, &plain), (Some(&l), &white)] {
-            let (psi, back) = rule.psi_and_back(kernel, &q, &z, whiten).unwrap();
-            assert_eq!(psi, *expected);
-            assert_eq!(gradient(kernel, &q, &z, |grad| back(&plain, grad).unwrap()), again);
+            let (psi, back) = there_and_back(kernel, &q, &z, &plain, |between| {
+                rule.psi_and_back(kernel, &q, &z, whiten, between)
+            });
+            assert_eq!((&psi, &back), (expected, &again));
         }
     }
 

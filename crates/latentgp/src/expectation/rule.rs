@@ -13,12 +13,13 @@
 use super::node_sums::{Keep, Plan};
 use super::nodes::{TILE, lanes};
 use super::star::Stars;
-use super::{Back, Cost, Expectation, Gaussians, Psi, PsiGrad, check_factor, check_shapes};
+use super::{Between, Cost, Expectation, Gaussians, Psi, PsiGrad, check_factor, check_shapes};
 use crate::blocks::part_rows;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
+use crate::scratch::{self, Scratch};
 
 /// A stream of nodes for one point: each call writes as many of the next ξ, one after the other, as there is room for.
 pub type Draws<'a> = Box<dyn FnMut(&mut [f64]) + Send + 'a>;
@@ -112,24 +113,24 @@ impl<R: Rule> Expectation for R {
         true
     }
 
-    fn psi_and_back<'a>(
-        &'a self,
-        kernel: &'a dyn Kernel,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        whiten: Option<&'a Cholesky>,
-    ) -> Result<(Psi, Back<'a>)> {
+    fn psi_and_back<'g>(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        whiten: Option<&Cholesky>,
+        between: &mut Between<'_, 'g, Psi>,
+    ) -> Result<()> {
         check_all(self, kernel, q, z, whiten)?;
         if let Some(stars) = Stars::new(self, kernel, q, z) {
-            return Ok(stars.psi_and_back(whiten));
+            return stars.psi_and_back(whiten, between);
         }
         let plan = Plan::new(self, kernel, q, z, whiten);
         let (psi, kept) = plan.psi(plan.keeps());
-        let back = move |bar: &Psi, grad: PsiGrad<'_>| {
-            plan.psi_adjoint(&kept, bar, grad);
-            Ok(())
-        };
-        Ok((psi, Box::new(back)))
+        let (mut bar, grad) = between(psi)?;
+        plan.psi_adjoint(&kept, &bar, grad);
+        scratch::give(&mut bar.psi1);
+        Ok(())
     }
 
     fn psi_adjoint(
@@ -179,7 +180,7 @@ impl<R: Rule> Expectation for R {
     }
 
     fn nonnegative(&self, dim: usize) -> bool {
-        self.weights(dim).iter().all(|w| *w >= 0.0)
+        Scratch::from(self.weights(dim)).iter().all(|w| *w >= 0.0)
     }
 
     fn set_max_nodes(&mut self, limit: usize) {
@@ -205,7 +206,7 @@ impl<R: Rule> Expectation for R {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cubature5, MonteCarlo, Unscented, gradient};
+    use super::super::{Cubature5, MonteCarlo, Unscented, there_and_back};
     use super::*;
     use crate::kernel::Constant;
 
@@ -216,9 +217,10 @@ mod tests {
             let z = Mat::zeros(m, dim);
             let kernel = Constant::new();
             for rule in [&Unscented as &dyn Expectation, &MonteCarlo::new(4, 0), &Cubature5] {
-                let (psi, back) = rule.psi_and_back(&kernel, &q, &z, None).unwrap();
+                let (psi, _) = there_and_back(&kernel, &q, &z, &Psi::zeros(n, m), |between| {
+                    rule.psi_and_back(&kernel, &q, &z, None, between)
+                });
                 assert_eq!((psi.psi1.rows(), psi.psi1.cols(), psi.psi2.rows()), (n, m, m));
-                let _ = gradient(&kernel, &q, &z, |grad| back(&psi, grad).unwrap());
             }
         }
     }

@@ -11,17 +11,17 @@
 use super::node_sums::{common, doubled};
 use super::points::Points;
 use super::rule::Rule;
-use super::{Back, Gaussians, Psi, PsiGrad};
+use super::{Between, Gaussians, Psi, PsiGrad};
 use crate::blocks::{self, Parts, part_rows};
-use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarBlocks, StarKernel};
+use crate::error::Result;
+use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarGrad, StarKernel};
 use crate::linalg::{self, Cholesky, Op, Whitener};
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::{self, Room};
+use crate::scratch::{self, Room, Scratch};
 use crate::vmath::{Vectorized, fma, vectorize};
 use smallvec::SmallVec;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 /// Numbers of K in a tile, about: on the way back K, its slopes and K̄ stay in the second-level cache together.
 const ROOM: usize = 1 << 14;
@@ -43,18 +43,16 @@ pub(super) struct Stars<'a> {
     weight: f64,
 }
 
-/// What works on one part of the points: K, and the kernel that keeps its slopes, are of the last tile.
-struct Work<'a> {
-    blocks: Box<dyn StarBlocks + 'a>,
-    tile: Points,
+/// K of a tile, and what the kernel needs of it for the way back.
+#[derive(Default)]
+struct Block {
     k: Mat,
-    k_bar: Mat,
+    kept: Scratch,
 }
 
-impl Drop for Work<'_> {
+impl Drop for Block {
     fn drop(&mut self) {
         scratch::give(&mut self.k);
-        scratch::give(&mut self.k_bar);
     }
 }
 
@@ -65,7 +63,7 @@ impl<'a> Stars<'a> {
         if rule.draws(dim, 0).is_some() {
             return None;
         }
-        let weights = rule.weights(dim);
+        let weights = Scratch::from(rule.weights(dim));
         let together = (ROOM / (LANES * z.rows().max(1))).max(2 * dim + 1);
         let arms = Arms::of(&rule.nodes(dim), &weights, together)?;
         let common = common(&weights);
@@ -76,15 +74,6 @@ impl<'a> Stars<'a> {
     fn cost(&self) -> usize {
         let (m, arms) = (self.z.rows(), self.arms.iter().map(|arms| arms.all().len()).sum::<usize>());
         arms.saturating_mul(m * (16 + m / 4))
-    }
-
-    fn work(&self) -> Work<'a> {
-        Work {
-            blocks: self.kernel.at(self.z),
-            tile: Points::default(),
-            k: Mat::default(),
-            k_bar: Mat::default(),
-        }
     }
 
     /// Points of a tile with `room` numbers of K, at the most.
@@ -101,30 +90,35 @@ impl<'a> Stars<'a> {
         points.step_by(each).map(move |start| start..(start + each).min(end))
     }
 
-    /// K of the tile and some arms.
-    fn cross(&self, work: &mut Work<'a>, arms: &Arms, keep: bool) {
-        let Work { blocks, tile, k, .. } = work;
-        scratch::shape(k, self.z.rows(), arms.all().len() * tile.lanes());
-        blocks.cross(&Star { mean: &tile.mean, std: &tile.std, arms }, keep, k);
-        tile.blank(k);
+    /// K of a tile and some arms.
+    fn cross(&self, tile: &Points, arms: &Arms, keep: bool, block: &mut Block) {
+        let star = Star { mean: &tile.mean, std: &tile.std, arms };
+        scratch::shape(&mut block.k, self.z.rows(), star.places());
+        let kept = if keep { block.k.len() * self.kernel.kept() } else { 0 };
+        if block.kept.len() < kept {
+            block.kept = Scratch::take(kept);
+        }
+        self.kernel.star_cross(self.z, &star, &mut block.kept[..kept], block.k.as_mut_slice());
+        tile.blank(&mut block.k);
     }
 
-    /// The lower triangle of Ψ2 of some points, and what worked on them; adds their rows of Ψ1.
+    /// The lower triangle of Ψ2 of some points, and K of the last tile; adds their rows of Ψ1.
     fn forward(
         &self,
         points: Range<usize>,
         whiten: Option<&Whitener<'_>>,
         keep: bool,
         psi1: &mut [f64],
-    ) -> (Mat, Work<'a>) {
-        let (m, from, mut work) = (self.z.rows(), points.start, self.work());
+    ) -> (Mat, Block) {
+        let (m, from) = (self.z.rows(), points.start);
+        let (mut tile, mut block) = (Points::default(), Block::default());
         let (mut psi2, mut weighted, mut white) = (Mat::zeros(m, m), Mat::default(), Mat::default());
         for points in self.tiles(points, 2 * ROOM) {
             let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
-            work.tile.place(points, self.q, LANES);
+            tile.place(points, self.q, LANES);
             for arms in &self.arms {
-                self.cross(&mut work, arms, keep);
-                let mut k = &work.k;
+                self.cross(&tile, arms, keep, &mut block);
+                let mut k = &block.k;
                 vectorize(AddPsi1 { arms, k, psi1: &mut *psi1 });
                 if let Some(by) = whiten {
                     by.apply(k, &mut white);
@@ -140,54 +134,49 @@ impl<'a> Stars<'a> {
             }
         }
         scratch::give(&mut white);
-        (psi2, work)
+        (psi2, block)
     }
 
-    /// Chains back through a tile whose K is there. `doubled` is Ψ̄2 + Ψ̄2ᵀ.
-    fn pull(&self, work: &mut Work<'a>, arms: &Arms, psi1_bar: &Mat, doubled: &Mat) {
-        let Work { blocks, tile, k, k_bar } = work;
-        scratch::shape(k_bar, k.rows(), k.cols());
-        spread(psi1_bar, tile, k_bar);
-        linalg::gemm(1.0, doubled, Op::N, k, Op::N, k_bar);
-        let star = Star { mean: &tile.mean, std: &tile.std, arms };
-        blocks.pull(&star, k, k_bar, &mut tile.mean_bar, &mut tile.std_bar);
-    }
-
-    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄. Of one tile that is `kept` K is there.
+    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄. `doubled` is Ψ̄2 + Ψ̄2ᵀ. Points that have a block kept are one tile.
     fn backward(
         &self,
         points: Range<usize>,
-        kept: Option<&mut Work<'a>>,
+        kept: Option<&Block>,
         psi1_bar: &Mat,
         doubled: &Mat,
         [mean, var]: [&mut [f64]; 2],
     ) -> (Room<f64>, Mat) {
-        let (dim, from) = (self.q.dim(), points.start);
-        let mut bars = (Room::filled(0.0, param::count(self.kernel)), Mat::zeros(self.z.rows(), dim));
-        if let Some(work) = kept {
-            work.tile.clear_bars();
-            self.pull(work, &self.arms[0], psi1_bar, doubled);
-            work.tile.hand_out(mean, var);
-            work.blocks.finish(&mut bars.0, &mut bars.1);
-            return bars;
-        }
-        let mut work = self.work();
-        for points in self.tiles(points, ROOM) {
+        let (m, dim, from) = (self.z.rows(), self.q.dim(), points.start);
+        let mut gathered = Room::filled(0.0, self.kernel.gathered(m));
+        let (mut tile, mut block, mut k_bar) = (Points::default(), Block::default(), Mat::default());
+        for points in self.tiles(points, if kept.is_some() { 2 * ROOM } else { ROOM }) {
             let own = (points.start - from) * dim..(points.end - from) * dim;
-            work.tile.place(points, self.q, LANES);
-            work.tile.clear_bars();
+            tile.place(points, self.q, LANES);
+            tile.clear_bars();
             for arms in &self.arms {
-                self.cross(&mut work, arms, true);
-                self.pull(&mut work, arms, psi1_bar, doubled);
+                if kept.is_none() {
+                    self.cross(&tile, arms, true, &mut block);
+                }
+                let Block { k, kept } = kept.unwrap_or(&block);
+                scratch::shape(&mut k_bar, m, k.cols());
+                spread(psi1_bar, &tile, &mut k_bar);
+                linalg::gemm(1.0, doubled, Op::N, k, Op::N, &mut k_bar);
+                let Points { mean, std, mean_bar, std_bar, .. } = &mut tile;
+                let grad = StarGrad { mean: mean_bar, std: std_bar, gathered: &mut gathered };
+                let star = Star { mean, std, arms };
+                let kept = &kept[..k.len() * self.kernel.kept()];
+                self.kernel.star_pull(self.z, &star, kept, k.as_slice(), k_bar.as_slice(), grad);
             }
-            work.tile.hand_out(&mut mean[own.clone()], &mut var[own]);
+            tile.hand_out(&mut mean[own.clone()], &mut var[own]);
         }
-        work.blocks.finish(&mut bars.0, &mut bars.1);
+        scratch::give(&mut k_bar);
+        let mut bars = (Room::filled(0.0, param::count(self.kernel)), Mat::zeros(m, dim));
+        self.kernel.star_finish(&gathered, &mut bars.0, &mut bars.1);
         bars
     }
 
-    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given, and what worked on each part.
-    fn psi_and_work(&self, whiten: Option<&Cholesky>, keep: bool) -> (Psi, Parts<Box<Work<'a>>>) {
+    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given, and the block of each part.
+    fn psi_and_blocks(&self, whiten: Option<&Cholesky>, keep: bool) -> (Psi, Parts<Block>) {
         let (n, m) = (self.q.n(), self.z.rows());
         let mut psi = Psi::zeros(n, m);
         if n == 0 || m == 0 {
@@ -195,51 +184,54 @@ impl<'a> Stars<'a> {
         }
         let whiten = whiten.map(Whitener::new);
         let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
-            let (psi2, work) = self.forward(points, whiten.as_ref(), keep, psi1);
-            (psi2, keep.then(|| Box::new(work)))
+            let (psi2, block) = self.forward(points, whiten.as_ref(), keep, psi1);
+            (psi2, keep.then_some(block))
         });
-        let add = |(psi2, work)| {
+        let add = |(psi2, block)| {
             psi.psi2.add_scaled(1.0, &psi2);
-            work
+            block
         };
-        let works = parts.into_iter().filter_map(add).collect();
+        let blocks = parts.into_iter().filter_map(add).collect();
         linalg::mirror_lower(&mut psi.psi2);
         // k(x, x) is the same everywhere.
         let mut one = [0.0];
         self.kernel.diag(&Mat::zeros(1, self.q.dim()), &mut one);
         psi.psi0 = one[0] * n as f64 * self.weight;
-        (psi, works)
+        (psi, blocks)
     }
 
     /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given.
     pub fn psi(&self, whiten: Option<&Cholesky>) -> Psi {
-        self.psi_and_work(whiten, false).0
+        self.psi_and_blocks(whiten, false).0
     }
 
-    /// Ψ, whitened where a factor is given, and the way back, where that may be kept: each part is one tile, and all of them stay
-    /// in the cache.
-    pub fn psi_and_back(self, whiten: Option<&Cholesky>) -> (Psi, Back<'a>) {
+    /// Ψ, whitened where a factor is given, and the way back. Blocks are kept where each part is one tile and all of them stay in
+    /// the cache.
+    pub fn psi_and_back<'g>(
+        &self,
+        whiten: Option<&Cholesky>,
+        between: &mut Between<'_, 'g, Psi>,
+    ) -> Result<()> {
         let (n, arms) = (self.q.n(), self.arms[0].all().len());
         let keep = self.arms.len() == 1
             && n * arms * self.z.rows() <= KEPT
             && n > 0
             && !self.z.is_empty()
             && part_rows(n) <= self.most(2 * ROOM);
-        let (psi, works) = self.psi_and_work(whiten, keep);
-        let back = move |bar: &Psi, grad: PsiGrad<'_>| {
-            self.chain(bar, grad, works.into_iter().map(Mutex::new).collect());
-            Ok(())
-        };
-        (psi, Box::new(back))
+        let (psi, kept) = self.psi_and_blocks(whiten, keep);
+        let (mut bar, grad) = between(psi)?;
+        self.chain(&bar, grad, &kept);
+        scratch::give(&mut bar.psi1);
+        Ok(())
     }
 
     /// Chains Ψ̄ back.
     pub fn psi_adjoint(&self, bar: &Psi, grad: PsiGrad<'_>) {
-        self.chain(bar, grad, Parts::new());
+        self.chain(bar, grad, &[]);
     }
 
-    /// Chains Ψ̄ back, with what was kept of each part, if anything was.
-    fn chain(&self, bar: &Psi, grad: PsiGrad<'_>, kept: Parts<Mutex<Box<Work<'a>>>>) {
+    /// Chains Ψ̄ back, with the block that was kept of each part, if any was.
+    fn chain(&self, bar: &Psi, grad: PsiGrad<'_>, kept: &[Block]) {
         let n = self.q.n();
         if n == 0 || self.z.rows() == 0 {
             return;
@@ -248,8 +240,7 @@ impl<'a> Stars<'a> {
         let rows = part_rows(n);
         let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, out| {
             let kept = kept.get(points.start / rows);
-            let mut kept = kept.map(|work| work.lock().unwrap_or_else(PoisonError::into_inner));
-            self.backward(points, kept.as_mut().map(|work| &mut ***work), &bar.psi1, &doubled, out)
+            self.backward(points, kept, &bar.psi1, &doubled, out)
         });
         for (theta, z_bar) in &parts {
             grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);
@@ -403,9 +394,12 @@ mod tests {
         let expected = adjoint(rule, &*plain, &q, &z);
         let kept = |whiten: Option<&Cholesky>, psi2: Mat| {
             adjoint_by(&*kernel, &q, &z, |bar, grad| {
-                let (psi, back) = rule.psi_and_back(&*kernel, &q, &z, whiten).unwrap();
-                assert_eq!(psi.psi2, psi2, "{what}");
-                back(bar, grad).unwrap();
+                let mut grad = Some(grad);
+                let mut between = |psi: Psi| {
+                    assert_eq!(psi.psi2, psi2, "{what}");
+                    Ok((bar.clone(), grad.take().unwrap()))
+                };
+                rule.psi_and_back(&*kernel, &q, &z, whiten, &mut between).unwrap();
             })
         };
         let there = kept(None, rule.psi(&*kernel, &q, &z).unwrap().psi2);

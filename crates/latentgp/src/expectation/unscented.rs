@@ -3,6 +3,7 @@
 use super::rule::Rule;
 use crate::error::{Error, Result};
 use crate::mat::Mat;
+use crate::scratch;
 
 /// The unscented transformation of de Souza et al. (AISTATS 2021): 2Q nodes ±√Q e_q, weights 1/2Q.
 ///
@@ -28,7 +29,7 @@ impl Rule for Unscented {
         2.0 * dim as f64
     }
     fn weights(&self, dim: usize) -> Vec<f64> {
-        vec![0.5 / dim as f64; 2 * dim]
+        scratch::filled(2 * dim, 0.5 / dim as f64)
     }
     fn nodes(&self, dim: usize) -> Mat {
         star(dim, (dim as f64).sqrt(), false)
@@ -69,7 +70,7 @@ impl Rule for ScaledUnscented {
     }
     fn weights(&self, dim: usize) -> Vec<f64> {
         let c = self.c(dim);
-        let mut weights = vec![0.5 / c; 2 * dim + 1];
+        let mut weights = scratch::filled(2 * dim + 1, 0.5 / c);
         weights[0] = 1.0 - dim as f64 / c;
         weights
     }
@@ -111,7 +112,8 @@ impl Rule for MinimalSkew {
     }
     fn weights(&self, dim: usize) -> Vec<f64> {
         let first = (1.0 - self.w0) / 2f64.powi(dim as i32);
-        let mut weights = vec![self.w0, first, first];
+        let mut weights = scratch::room(dim + 2);
+        weights.extend([self.w0, first, first]);
         weights.extend((3..dim + 2).map(|i| first * 2f64.powi(i as i32 - 2)));
         weights
     }

@@ -8,15 +8,20 @@
 //! products of kernels on separate dimensions multiply out. Under independent Gaussian inputs every
 //! expectation of a term, or of a product of two, factorises over the dimensions.
 
+use smallvec::SmallVec;
+
+/// A list whose first few lie where it is, so that a kernel of few columns is described without room of its own.
+pub type Few<T> = SmallVec<[T; 12]>;
+
 /// One product of factors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Term {
     /// Parameters (their places in θ) whose product multiplies the term.
-    pub scale: Vec<usize>,
+    pub scale: SmallVec<[usize; 2]>,
     /// Gaussian factors: input column, place of its lengthscale in θ.
-    pub gauss: Vec<(usize, usize)>,
+    pub gauss: Few<(usize, usize)>,
     /// Columns with a factor x_q z_q.
-    pub powers: Vec<usize>,
+    pub powers: SmallVec<[usize; 2]>,
     /// Whether the term is zero except between a point and itself (white noise).
     pub white: bool,
 }
@@ -31,9 +36,9 @@ impl Term {
             return None;
         }
         Some(Term {
-            scale: [&self.scale[..], &other.scale[..]].concat(),
-            gauss: [&self.gauss[..], &other.gauss[..]].concat(),
-            powers: [&self.powers[..], &other.powers[..]].concat(),
+            scale: self.scale.iter().chain(&other.scale).copied().collect(),
+            gauss: self.gauss.iter().chain(&other.gauss).copied().collect(),
+            powers: self.powers.iter().chain(&other.powers).copied().collect(),
             white: self.white || other.white,
         })
     }
@@ -43,7 +48,7 @@ impl Term {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClosedForm {
     /// The terms.
-    pub terms: Vec<Term>,
+    pub terms: Few<Term>,
 }
 
 impl ClosedForm {
@@ -67,7 +72,7 @@ impl ClosedForm {
 
     /// The product, multiplied out; `None` where two factors share a column.
     pub fn times(&self, other: &ClosedForm) -> Option<ClosedForm> {
-        let mut terms = Vec::new();
+        let mut terms = Few::new();
         for a in &self.terms {
             for b in &other.terms {
                 terms.push(a.times(b)?);

@@ -3,6 +3,7 @@
 use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Term, expression, inner, parameters, place};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
+use smallvec::smallvec;
 
 /// The linear kernel, with one variance a column (ARD) or one for all.
 #[derive(Clone, Debug)]
@@ -62,8 +63,11 @@ impl Kernel for Linear {
     }
 
     fn closed_form(&self) -> Option<ClosedForm> {
-        let term =
-            |q| Term { scale: vec![place(self.variance.len(), q)], powers: vec![q], ..Term::default() };
+        let term = |q| Term {
+            scale: smallvec![place(self.variance.len(), q)],
+            powers: smallvec![q],
+            ..Term::default()
+        };
         Some(ClosedForm { terms: (0..self.dim).map(term).collect() })
     }
 
@@ -86,6 +90,6 @@ mod tests {
         assert_eq!(terms.len(), 2);
         assert_eq!((terms[1].scale[0], terms[1].powers[0]), (1, 1));
         assert_eq!(Linear::isotropic(2).relevance(), None);
-        assert_eq!(Linear::isotropic(2).closed_form().unwrap().terms[1].scale, vec![0]);
+        assert_eq!(Linear::isotropic(2).closed_form().unwrap().terms[1].scale, [0].into());
     }
 }

@@ -73,23 +73,41 @@ pub struct Star<'a> {
     pub arms: &'a Arms,
 }
 
-/// A kernel that has blocks at stars for less than at as many other points, and the same k(x, x) everywhere.
-pub trait StarKernel: Kernel {
-    /// The kernel with Z, and with room to work in: one serves many stars.
-    fn at<'a>(&'a self, z: &'a Mat) -> Box<dyn StarBlocks + 'a>;
+impl Star<'_> {
+    /// SB, how many places there are.
+    pub fn places(&self) -> usize {
+        self.arms.all().len() * self.mean.cols()
+    }
 }
 
-/// Blocks between the same Z and stars, one after another, and the gradient of all of them.
-pub trait StarBlocks: Send {
-    /// K = k(z, x) at the places of a star, M×SB; `keep` says that [`pull`](Self::pull) will follow.
-    fn cross(&mut self, at: &Star<'_>, keep: bool, out: &mut Mat);
+/// Where the gradient of stars is added.
+pub struct StarGrad<'a> {
+    /// ∂F/∂μ, Q×B.
+    pub mean: &'a mut Mat,
+    /// ∂F/∂√S, Q×B.
+    pub std: &'a mut Mat,
+    /// What [`star_finish`](StarKernel::star_finish) makes ∂F/∂θ and ∂F/∂Z of: [`gathered`](StarKernel::gathered) numbers.
+    pub gathered: &'a mut [f64],
+}
 
-    /// Adds the gradient of Σ w_s bar ∘ K at the star that K was kept of: to ∂F/∂μ and ∂F/∂√S, Q×B each, and to what
-    /// [`finish`](Self::finish) hands out.
-    fn pull(&mut self, at: &Star<'_>, k: &Mat, bar: &Mat, mean: &mut Mat, std: &mut Mat);
+/// A kernel that has blocks at stars for less than at as many other points, and the same k(x, x) everywhere.
+///
+/// K = k(z, x) at the places of a star is M×SB, row by row. The room that it takes is the caller's.
+pub trait StarKernel: Kernel {
+    /// How many numbers the way back needs for each of K.
+    fn kept(&self) -> usize;
 
-    /// Adds ∂F/∂θ, in the order of `params()`, and ∂F/∂Z of all stars so far.
-    fn finish(&mut self, theta: &mut [f64], z: &mut Mat);
+    /// How many numbers the gradient of many stars is gathered in, from zeros, with M inducing inputs.
+    fn gathered(&self, m: usize) -> usize;
+
+    /// Writes K to `out`, and [`kept`](Self::kept) numbers for each of it where `kept` has room for them.
+    fn star_cross(&self, z: &Mat, at: &Star<'_>, kept: &mut [f64], out: &mut [f64]);
+
+    /// Adds the gradient of Σ w_s bar ∘ K at the star that K was kept of.
+    fn star_pull(&self, z: &Mat, at: &Star<'_>, kept: &[f64], k: &[f64], bar: &[f64], grad: StarGrad<'_>);
+
+    /// Adds ∂F/∂θ, in the order of `params()`, and ∂F/∂Z of all that was gathered.
+    fn star_finish(&self, gathered: &[f64], theta: &mut [f64], z: &mut Mat);
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! k = Σ_i k_i.
 
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Star, StarBlocks, StarKernel, Structure};
+use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Star, StarGrad, StarKernel, Structure};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized};
+use crate::scratch::Room;
+use smallvec::{SmallVec, smallvec};
 
 /// The sum of kernels. Its parameters are named `"0.variance"`, `"1.lengthscale"`, …; a sum of one part is
 /// that part, names included.
@@ -39,9 +41,12 @@ pub(super) fn flat(
     all
 }
 
+/// The places of so many parts, and their end, lie where they are used.
+const FEW: usize = 8;
+
 /// `parts[i]` has its parameters at `offsets[i]..offsets[i + 1]`.
-pub(super) fn offsets(parts: &[Box<dyn Kernel>]) -> Vec<usize> {
-    let mut at = vec![0];
+pub(super) fn offsets(parts: &[Box<dyn Kernel>]) -> SmallVec<[usize; FEW]> {
+    let mut at = smallvec![0];
     for part in parts {
         at.push(at[at.len() - 1] + param::count(part));
     }
@@ -140,7 +145,7 @@ impl Kernel for Sum {
     }
 
     fn diag(&self, x: &Mat, out: &mut [f64]) {
-        let mut one = vec![0.0; out.len()];
+        let mut one = Room::filled(0.0, out.len());
         out.fill(0.0);
         for k in &self.parts {
             k.diag(x, &mut one);
@@ -180,37 +185,64 @@ impl Kernel for Sum {
     }
 }
 
-impl StarKernel for Sum {
-    fn at<'a>(&'a self, z: &'a Mat) -> Box<dyn StarBlocks + 'a> {
-        let stars = self.parts.iter().filter_map(|k| k.star());
-        let parts = stars.map(|k| (k.at(z), Mat::default())).collect();
-        Box::new(SumAtStars { parts, offsets: offsets(&self.parts) })
+impl Sum {
+    /// The summands, which all know stars.
+    fn stars(&self) -> impl Iterator<Item = &dyn StarKernel> {
+        self.parts.iter().filter_map(|k| k.star())
     }
 }
 
-/// The summands, each with its own K.
-struct SumAtStars<'a> {
-    parts: Vec<(Box<dyn StarBlocks + 'a>, Mat)>,
-    offsets: Vec<usize>,
-}
+/// Each summand keeps its own K, and what it needs for each of that.
+impl StarKernel for Sum {
+    fn kept(&self) -> usize {
+        self.stars().map(|k| 1 + k.kept()).sum()
+    }
 
-impl StarBlocks for SumAtStars<'_> {
-    fn cross(&mut self, at: &Star<'_>, keep: bool, out: &mut Mat) {
+    fn gathered(&self, m: usize) -> usize {
+        self.stars().map(|k| k.gathered(m)).sum()
+    }
+
+    fn star_cross(&self, z: &Mat, at: &Star<'_>, kept: &mut [f64], out: &mut [f64]) {
         out.fill(0.0);
-        for (part, k) in &mut self.parts {
-            k.resize(out.rows(), out.cols());
-            part.cross(at, keep, k);
-            out.add_scaled(1.0, k);
+        let len = out.len();
+        let mut add = |k: &[f64]| out.iter_mut().zip(k).for_each(|(sum, k)| *sum += k);
+        if kept.is_empty() {
+            let mut k = Room::filled(0.0, len);
+            for part in self.stars() {
+                part.star_cross(z, at, &mut [], &mut k);
+                add(&k);
+            }
+            return;
+        }
+        let mut rest = kept;
+        for part in self.stars() {
+            let (own, others) = rest.split_at_mut(len * (1 + part.kept()));
+            let (k, kept) = own.split_at_mut(len);
+            part.star_cross(z, at, kept, k);
+            add(k);
+            rest = others;
         }
     }
 
-    fn pull(&mut self, at: &Star<'_>, _: &Mat, bar: &Mat, mean: &mut Mat, std: &mut Mat) {
-        self.parts.iter_mut().for_each(|(part, k)| part.pull(at, k, bar, mean, std));
+    fn star_pull(&self, z: &Mat, at: &Star<'_>, kept: &[f64], k: &[f64], bar: &[f64], grad: StarGrad<'_>) {
+        let StarGrad { mean, std, gathered } = grad;
+        let (mut rest, mut gathered) = (kept, gathered);
+        for part in self.stars() {
+            let (own, others) = rest.split_at(k.len() * (1 + part.kept()));
+            let (k, kept) = own.split_at(k.len());
+            let (to, more) = gathered.split_at_mut(part.gathered(z.rows()));
+            part.star_pull(z, at, kept, k, bar, StarGrad { mean, std, gathered: to });
+            (rest, gathered) = (others, more);
+        }
     }
 
-    fn finish(&mut self, theta: &mut [f64], z: &mut Mat) {
-        for (i, (part, _)) in self.parts.iter_mut().enumerate() {
-            part.finish(&mut theta[self.offsets[i]..self.offsets[i + 1]], z);
+    fn star_finish(&self, gathered: &[f64], theta: &mut [f64], z: &mut Mat) {
+        let (mut gathered, mut theta) = (gathered, theta);
+        for part in self.stars() {
+            let (own, others) = gathered.split_at(part.gathered(z.rows()));
+            let (to, more) = theta.split_at_mut(param::count(part));
+            part.star_finish(own, to, z);
+            (gathered, theta) = (others, more);
         }
     }
 }

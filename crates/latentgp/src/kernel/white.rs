@@ -3,6 +3,7 @@
 use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Term, expression, parameters};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
+use smallvec::smallvec;
 
 /// White noise, for inputs of any number of columns.
 ///
@@ -65,7 +66,7 @@ impl Kernel for White {
     }
 
     fn closed_form(&self) -> Option<ClosedForm> {
-        Some(ClosedForm { terms: vec![Term { scale: vec![0], white: true, ..Term::default() }] })
+        Some(ClosedForm { terms: smallvec![Term { scale: smallvec![0], white: true, ..Term::default() }] })
     }
 }
 

@@ -5,14 +5,13 @@ use crate::error::{Error, Result};
 use crate::mat::Mat;
 use faer::Par;
 use faer::linalg::{triangular_inverse, triangular_solve};
-use std::sync::Arc;
 
-/// A = L Lᵀ with L lower triangular; clones share L.
+/// A = L Lᵀ with L lower triangular.
 ///
 /// Large matrices are factored and inverted by all threads, to the same bits on any number of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cholesky {
-    l: Arc<Mat>,
+    l: Mat,
     jitter: f64,
 }
 
@@ -56,7 +55,7 @@ impl Cholesky {
             l.row_mut(i)[i + 1..].fill(0.0);
         }
         blocked::factor(&mut l).then_some(())?;
-        (0..n).all(|i| l[(i, i)].is_finite() && l[(i, i)] > 0.0).then(|| Cholesky { l: Arc::new(l), jitter })
+        (0..n).all(|i| l[(i, i)].is_finite() && l[(i, i)] > 0.0).then(|| Cholesky { l, jitter })
     }
 
     /// What was added to the diagonal.

@@ -173,7 +173,7 @@ impl Model for Gplvm {
             kernel: self.kernel.clone(),
             z: self.x.value.clone(),
             noise: self.noise.get(),
-            l,
+            l: l.into(),
             factors,
             expectation: self.expectation.clone(),
             scaling: self.scaling.clone(),

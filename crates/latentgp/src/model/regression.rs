@@ -259,7 +259,7 @@ impl Model for Regression {
             kernel: self.kernel.clone(),
             z: self.x.clone(),
             noise: self.noise.get(),
-            l,
+            l: l.into(),
             factors,
             expectation: self.expectation.clone(),
             scaling: self.scaling.clone(),

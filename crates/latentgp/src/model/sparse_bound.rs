@@ -227,20 +227,42 @@ impl SparseBound<'_> {
         cost: usize,
         aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
     ) -> Result<(f64, A)> {
-        let (m, y) = (self.z.rows(), &self.outputs.filled);
+        let y = &self.outputs.filled;
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
-        let mut back = None;
-        let (mut each, p) = if self.outputs.is_complete() {
-            let whiten = self.whiten(&kzz);
-            let (found, way) = self.expectation.psi_y_and_back(self.kernel, q, self.z, y, whiten)?;
-            back = Some(way);
-            one_group(found, whiten, &kzz)
-        } else {
-            self.group_psi_y(q, &kzz)?
-        };
+        if !self.outputs.is_complete() {
+            let (each, p) = self.group_psi_y(q, &kzz)?;
+            let (there, bars) = self.turn(each, p, &kzz, &mut grad, cost, aside)?;
+            self.pull_psi(q, &bars.0, blocks::mul_nt(1.0, y, &bars.1), &mut grad)?;
+            return Ok(there);
+        }
+        let (whiten, mut there, mut once) = (self.whiten(&kzz), None, Some((grad, aside)));
+        self.expectation.psi_y_and_back(self.kernel, q, self.z, y, whiten, &mut |found| {
+            let (mut grad, aside) = once.take().expect("one way there");
+            let (each, p) = one_group(found, whiten, &kzz);
+            let (value, (mut each, p)) = self.turn(each, p, &kzz, &mut grad, cost, aside)?;
+            there = Some(value);
+            let (psi0, psi2) = each.remove(0);
+            let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
+            Ok((PsiY { psi0, p, psi2 }, to))
+        })?;
+        Ok(there.expect("one way there"))
+    }
+
+    /// F, where the way there ends and the way back begins: turns Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group and P into Ψ̄0, Ψ̄2 and P̄, and
+    /// adds the gradients that do not pass through Ψ.
+    fn turn<A: Send>(
+        &self,
+        mut each: Each<(f64, Mat)>,
+        p: Mat,
+        kzz: &Cholesky,
+        grad: &mut BoundGrad<'_>,
+        cost: usize,
+        aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
+    ) -> Result<((f64, A), (Each<(f64, Mat)>, Mat))> {
+        let m = self.z.rows();
         let collapse = || {
-            self.collapse(&each, &p, &kzz, |of, c| {
+            self.collapse(&each, &p, kzz, |of, c| {
                 let bar = c.bar(of);
                 self.check_digits(of).map(|()| (c.value, c.alpha, bar))
             })
@@ -271,17 +293,7 @@ impl SparseBound<'_> {
         *grad.noise -= beta * beta * beta_bar;
         let grads = KernelGrad { theta: grad.theta, x: Some(grad.z), z: None };
         kzz::adjoint(self.kernel, self.z, self.jitter.kzz, &kzz_bar, grads);
-        match back {
-            Some(back) => {
-                let (psi0, psi2) = each.remove(0);
-                let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
-                let mut bar = PsiY { psi0, p: p_bar, psi2 };
-                back(&bar, to)?;
-                scratch::give(&mut bar.p);
-            }
-            None => self.pull_psi(q, &each, blocks::mul_nt(1.0, y, &p_bar), &mut grad)?,
-        }
-        Ok((value, aside))
+        Ok(((value, aside), (each, p_bar)))
     }
 
     /// Chains Ψ̄ back pattern by pattern; `each` holds Ψ̄0 and Ψ̄2 of each group.
@@ -326,7 +338,7 @@ impl SparseBound<'_> {
             kernel: self.kernel.boxed(),
             z: self.z.clone(),
             noise: self.noise,
-            l: kzz,
+            l: kzz.into(),
             factors,
             expectation: self.expectation.boxed(),
             scaling: self.scaling.clone(),

@@ -210,7 +210,7 @@ impl Model for SpgpDr {
             z: self.z.value.clone(),
             noise: self.noise.get(),
             factors: vec![Factors::new(columns, fitc.alpha.clone(), fitc.c(), &kzz)],
-            l: kzz,
+            l: kzz.into(),
             expectation: Box::new(Auto),
             scaling: self.data.outputs.clone(),
             mean: Mean::Zero,

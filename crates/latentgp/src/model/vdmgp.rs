@@ -294,7 +294,7 @@ impl Model for Vdmgp {
             kernel: self.kernel.clone(),
             z: self.z.value.clone(),
             noise: self.noise.get(),
-            l: parts.kzz,
+            l: parts.kzz.into(),
             factors,
             expectation: self.expectation.clone(),
             scaling: self.data.outputs.clone(),

@@ -22,7 +22,7 @@ mod sums;
 mod tile;
 
 use super::{
-    Back, BackY, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiY, check_factor, check_outputs, project,
+    Between, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiY, check_factor, check_outputs, project,
     project_and_back, psi_by,
 };
 use crate::blocks::part_rows;
@@ -30,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Term};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
+use crate::scratch;
 use plan::Plan;
 use sums::{MOST_KEPT, backward_whole, backward_y, forward, is_narrow, psi_y, whitened};
 
@@ -50,13 +51,14 @@ impl Expectation for Analytic {
         Ok(forward(&Plan::new(kernel, q, z)?, false).0)
     }
 
-    fn psi_and_back<'a>(
-        &'a self,
-        kernel: &'a dyn Kernel,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        whiten: Option<&'a Cholesky>,
-    ) -> Result<(Psi, Back<'a>)> {
+    fn psi_and_back<'g>(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        whiten: Option<&Cholesky>,
+        between: &mut Between<'_, 'g, Psi>,
+    ) -> Result<()> {
         check_factor(z, whiten)?;
         let plan = Plan::new(kernel, q, z)?;
         let keep = plan.values(q.n()) <= MOST_KEPT;
@@ -64,11 +66,10 @@ impl Expectation for Analytic {
             Some(l) => whitened(&plan, l, keep),
             None => forward(&plan, keep),
         };
-        let back = move |bar: &Psi, grad: PsiGrad<'_>| {
-            backward_whole(&plan, &kept, bar, grad);
-            Ok(())
-        };
-        Ok((psi, Box::new(back)))
+        let (mut bar, grad) = between(psi)?;
+        backward_whole(&plan, &kept, &bar, grad);
+        scratch::give(&mut bar.psi1);
+        Ok(())
     }
 
     fn psi_y(
@@ -86,25 +87,25 @@ impl Expectation for Analytic {
         }
     }
 
-    fn psi_y_and_back<'a>(
-        &'a self,
-        kernel: &'a dyn Kernel,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        y: &'a Mat,
-        whiten: Option<&'a Cholesky>,
-    ) -> Result<(PsiY, BackY<'a>)> {
+    fn psi_y_and_back<'g>(
+        &self,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        y: &Mat,
+        whiten: Option<&Cholesky>,
+        between: &mut Between<'_, 'g, PsiY>,
+    ) -> Result<()> {
         check_outputs(q, y)?;
         if whiten.is_some() || !is_narrow(q, z, y) {
-            return Ok(project_and_back(self.psi_and_back(kernel, q, z, whiten)?, y));
+            return project_and_back(self, kernel, q, z, y, whiten, between);
         }
         let plan = Plan::new(kernel, q, z)?;
         let (found, kept) = psi_y(&plan, y, plan.values(q.n()) <= MOST_KEPT);
-        let back = move |bar: &PsiY, grad: PsiGrad<'_>| {
-            backward_y(&plan, &kept, y, bar, grad);
-            Ok(())
-        };
-        Ok((found, Box::new(back)))
+        let (mut bar, grad) = between(found)?;
+        backward_y(&plan, &kept, y, &bar, grad);
+        scratch::give(&mut bar.p);
+        Ok(())
     }
 
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
@@ -152,7 +153,7 @@ impl Expectation for Analytic {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Unscented, gradient};
+    use super::super::{Unscented, gradient, there_and_back};
     use super::*;
     use crate::kernel::{self, Rbf};
 
@@ -171,9 +172,11 @@ mod tests {
         let (q, z) = place();
         for kernel in ["rbf", "rbf + linear", "rbf + constant", "rbf(dims=[0,1]) * linear(dims=[2])"] {
             let kernel = kernel::parse(kernel, 3).unwrap();
-            let (psi, back) = Analytic.psi_and_back(&*kernel, &q, &z, None).unwrap();
-            assert_eq!(psi, Analytic.psi(&*kernel, &q, &z).unwrap());
-            let kept = gradient(&*kernel, &q, &z, |grad| back(&psi, grad).unwrap());
+            let psi = Analytic.psi(&*kernel, &q, &z).unwrap();
+            let (there, kept) = there_and_back(&*kernel, &q, &z, &psi, |between| {
+                Analytic.psi_and_back(&*kernel, &q, &z, None, between)
+            });
+            assert_eq!(there, psi);
             let again = gradient(&*kernel, &q, &z, |grad| {
                 Analytic.psi_adjoint(&*kernel, &q, &z, &psi, grad).unwrap();
             });
@@ -194,14 +197,18 @@ mod tests {
         {
             let kernel = kernel::parse(kernel, 3).unwrap();
             let y = Mat::from_fn(q.n(), d, |i, j| ((i + 7 * j) as f64).cos());
-            let (fast, there) = Analytic.psi_y_and_back(&*kernel, &q, &z, &y, None).unwrap();
-            let (slow, back) = project_and_back(Analytic.psi_and_back(&*kernel, &q, &z, None).unwrap(), &y);
-            assert_eq!(Analytic.psi_y(&*kernel, &q, &z, &y, None).unwrap(), fast);
+            let found = Analytic.psi_y(&*kernel, &q, &z, &y, None).unwrap();
+            let (fast, fast_back) = there_and_back(&*kernel, &q, &z, &found, |between| {
+                Analytic.psi_y_and_back(&*kernel, &q, &z, &y, None, between)
+            });
+            let (slow, slow_back) = there_and_back(&*kernel, &q, &z, &found, |between| {
+                project_and_back(&Analytic, &*kernel, &q, &z, &y, None, between)
+            });
+            assert_eq!(found, fast);
             assert!(near(&[fast.psi0], &[slow.psi0]));
             assert!(near(fast.p.as_slice(), slow.p.as_slice()));
             assert!(near(fast.psi2.as_slice(), slow.psi2.as_slice()));
-            let fast = gradient(&*kernel, &q, &z, |grad| there(&slow, grad).unwrap());
-            let slow = gradient(&*kernel, &q, &z, |grad| back(&slow, grad).unwrap());
+            let (fast, slow) = (fast_back, slow_back);
             assert!(near(&fast.0, &slow.0), "{:?} {:?}", fast.0, slow.0);
             for (fast, slow) in [(fast.1, slow.1), (fast.2, slow.2), (fast.3, slow.3)] {
                 assert!(near(fast.as_slice(), slow.as_slice()));
@@ -209,7 +216,8 @@ mod tests {
         }
         let few = Mat::zeros(q.n() - 1, 2);
         assert!(Analytic.psi_y(&Rbf::new(3), &q, &z, &few, None).is_err());
-        assert!(Unscented.psi_y_and_back(&Rbf::new(3), &q, &z, &few, None).is_err());
+        let mut never = |_| unreachable!("nothing is there");
+        assert!(Unscented.psi_y_and_back(&Rbf::new(3), &q, &z, &few, None, &mut never).is_err());
     }
 
     #[test]
@@ -230,9 +238,10 @@ mod tests {
             let error = crate::check::relative_error(white.psi2.as_slice(), whole.as_slice(), 0.0);
             assert!(error < 1e-9, "{text}: {error:e}");
             assert!(near(white.psi1.as_slice(), plain.psi1.as_slice()), "{text}");
-            let (found, back) = Analytic.psi_and_back(&*kernel, &q, &z, Some(&l)).unwrap();
+            let (found, kept) = there_and_back(&*kernel, &q, &z, &plain, |between| {
+                Analytic.psi_and_back(&*kernel, &q, &z, Some(&l), between)
+            });
             assert_eq!(found, white);
-            let kept = gradient(&*kernel, &q, &z, |grad| back(&plain, grad).unwrap());
             let again = gradient(&*kernel, &q, &z, |grad| {
                 Analytic.psi_adjoint(&*kernel, &q, &z, &plain, grad).unwrap();
             });
@@ -256,10 +265,11 @@ mod tests {
             kernel.gram(&z, &mut kzz);
             let l = Cholesky::new(&kzz, "Kzz").unwrap();
             let plain = Analytic.psi(&kernel, &q, &z).unwrap();
-            let (psi, back) = Analytic.psi_and_back(&kernel, &q, &z, Some(&l)).unwrap();
+            let (psi, got) = there_and_back(&kernel, &q, &z, &plain, |between| {
+                Analytic.psi_and_back(&kernel, &q, &z, Some(&l), between)
+            });
             let near = |a: &[f64], b: &[f64]| crate::check::relative_error(a, b, 0.0) < 1e-9;
             assert!(near(psi.psi2.as_slice(), l.whiten(&plain.psi2).as_slice()), "{variance}");
-            let got = gradient(&kernel, &q, &z, |grad| back(&plain, grad).unwrap());
             let again = gradient(&kernel, &q, &z, |grad| {
                 Analytic.psi_adjoint(&kernel, &q, &z, &plain, grad).unwrap();
             });
@@ -275,7 +285,8 @@ mod tests {
         for rule in [&Analytic as &dyn Expectation, &Unscented, &super::super::GaussHermite::new(2)] {
             let kernel = Rbf::new(3);
             assert!(rule.psi_whitened(&kernel, &q, &z, &l).is_err());
-            assert!(rule.psi_and_back(&kernel, &q, &z, Some(&l)).is_err());
+            let mut never = |_| unreachable!("nothing is there");
+            assert!(rule.psi_and_back(&kernel, &q, &z, Some(&l), &mut never).is_err());
         }
     }
 }

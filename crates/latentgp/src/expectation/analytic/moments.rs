@@ -3,6 +3,7 @@
 use super::gauss_adjoint::Bars;
 use super::pair::{Pair, Slopes};
 use crate::expectation::Gaussians;
+use crate::kernel::Few;
 use crate::mat::Mat;
 use crate::scratch::Room;
 use std::ops::Range;
@@ -16,7 +17,7 @@ struct Dimension {
 }
 
 /// The dimensions in which a pair has any factor.
-fn dimensions(pair: &Pair<'_>, dim: usize) -> Vec<Dimension> {
+fn dimensions(pair: &Pair<'_>, dim: usize) -> Few<Dimension> {
     let degree = |q: usize| {
         usize::from(pair.t.term.powers.contains(&q)) + usize::from(pair.u.term.powers.contains(&q))
     };
@@ -59,7 +60,7 @@ pub(super) fn each(
     visit: &mut dyn FnMut(usize, &[f64]),
 ) {
     let dims = dimensions(pair, q.dim());
-    let mut values = vec![0.0; pair.rows * pair.cols];
+    let mut values = Room::filled(0.0, pair.rows * pair.cols);
     for n in points {
         let (mean, var) = (q.mean.row(n), q.var.row(n));
         for i in 0..pair.rows {
@@ -92,12 +93,13 @@ pub(super) fn pull(
     weigh: &dyn Fn(usize, &mut [f64]),
     bars: &mut Bars<'_>,
     slopes: &mut Slopes,
-) -> Vec<f64> {
+) -> Room<f64> {
     let (dims, dim) = (dimensions(pair, q.dim()), q.dim());
-    let mut weights = vec![0.0; pair.rows * pair.cols];
+    let size = pair.rows * pair.cols;
+    let mut weights = Room::filled(0.0, size);
     let single = pair.t.term == Default::default();
-    let mut kept = if single { Vec::new() } else { vec![0.0; pair.rows * pair.cols] };
-    let mut moments: Vec<Moment> = Vec::with_capacity(dims.len());
+    let mut kept = Room::filled(0.0, if single { points.len() * size } else { size });
+    let mut moments: Few<Moment> = Few::new();
     for (k, n) in points.enumerate() {
         weigh(n, &mut weights);
         let (mean, var) = (q.mean.row(n), q.var.row(n));
@@ -108,10 +110,7 @@ pub(super) fn pull(
                 moments.extend(dims.iter().map(|d| d.at(mean[d.q], var[d.q], zi[d.q], zj[d.q])));
                 let gauss: f64 = moments.iter().map(|m| m.gauss).product();
                 let value = gauss * moments.iter().map(|m| m.value).product::<f64>();
-                match single {
-                    true => kept.push(value),
-                    false => kept[i * pair.cols + j] += value,
-                }
+                kept[if single { k * size } else { 0 } + i * pair.cols + j] += value;
                 let weight = weights[i * pair.cols + j];
                 if weight == 0.0 {
                     continue;

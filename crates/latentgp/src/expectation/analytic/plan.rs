@@ -5,7 +5,7 @@ use super::pair::{Factor, Pair, Slopes};
 use super::{gauss, gauss_adjoint, moments};
 use crate::error::{Error, Result};
 use crate::expectation::{Gaussians, check_shapes};
-use crate::kernel::Kernel;
+use crate::kernel::{Few, Kernel};
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch::{Room, Scratch};
@@ -42,7 +42,7 @@ pub(super) struct Plan<'a> {
     pub q: &'a Gaussians,
     pub z: &'a Mat,
     theta: Room<f64>,
-    factors: Vec<Factor>,
+    factors: Few<Factor>,
     unit: Factor,
 }
 
@@ -312,7 +312,7 @@ impl<'a> Plan<'a> {
     fn pull_monomials(&self, pair: &Pair<'_>, values: &[f64], psi2_bar: &Mat, z_bar: &mut Mat) {
         let m = self.z.rows();
         let size = pair.rows * pair.cols;
-        let mut sum = vec![0.0; size];
+        let mut sum = Room::filled(0.0, size);
         values.chunks_exact(size).for_each(|v| sum.iter_mut().zip(v).for_each(|(a, b)| *a += b));
         for i in 0..m {
             for j in 0..m {

@@ -19,6 +19,7 @@ use crate::param::{Param, Parameterized, Transform};
 use crate::scratch::Room;
 use crate::vmath::vectorize;
 use block::{Cross, CrossAdjoint};
+use smallvec::smallvec;
 use std::marker::PhantomData;
 use tile::Tile;
 use wide::WIDE;
@@ -203,7 +204,8 @@ impl<S: Shape> Kernel for Stationary<S> {
         let lengthscales = self.lengthscale.len();
         let place = |q: usize| 1 + if lengthscales == 1 { 0 } else { q };
         let gauss = (0..self.dim).map(|q| (q, place(q))).collect();
-        S::GAUSSIAN.then(|| ClosedForm { terms: vec![Term { scale: vec![0], gauss, ..Term::default() }] })
+        S::GAUSSIAN
+            .then(|| ClosedForm { terms: smallvec![Term { scale: smallvec![0], gauss, ..Term::default() }] })
     }
 
     fn relevance(&self) -> Option<Vec<f64>> {

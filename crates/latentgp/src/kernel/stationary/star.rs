@@ -14,86 +14,65 @@
 
 use super::shapes::advance;
 use super::{Shape, Stationary};
-use crate::kernel::star::{LANES, Star, StarBlocks, StarKernel};
+use crate::kernel::star::{LANES, Star, StarGrad, StarKernel};
 use crate::mat::Mat;
-use crate::scratch::{Room, Scratch};
+use crate::scratch::Room;
 use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
-use smallvec::SmallVec;
 
 type Lanes = [f64; LANES];
 const ZERO: Lanes = [0.0; LANES];
 
+/// What one axis has of [`LANES`] centres and one z: e, t A_1, and half of ∂F/∂z ℓ of all centres of a star.
+type Axis = [Lanes; 3];
+
 impl<S: Shape> StarKernel for Stationary<S> {
-    fn at<'a>(&'a self, z: &'a Mat) -> Box<dyn StarBlocks + 'a> {
-        let axis = |inverse: f64| Axis { inverse, e: ZERO, along: ZERO, z_bar: ZERO, l_bar: ZERO };
-        Box::new(Blocks {
-            kernel: self,
-            z,
-            axes: self.inverse_lengthscales().iter().map(|i| axis(*i)).collect(),
-            slope: Scratch::default(),
-            z_bar: Room::filled(ZERO, z.len()),
-            k_bar: ZERO,
-            alpha_bar: 0.0,
-        })
+    /// σ_f² ∂κ/∂r².
+    fn kept(&self) -> usize {
+        1
     }
-}
 
-/// So many axes lie beside the rest.
-const FEW: usize = 12;
+    /// In lanes: half of ∂F/∂z ℓ, M×Q; half of −∂F/∂ℓ ℓ; Σ K̄ ∘ K; ᾱ, in the first lane.
+    fn gathered(&self, m: usize) -> usize {
+        (m * self.dim + self.dim + 2) * LANES
+    }
 
-/// What one axis has of [`LANES`] centres and one z.
-struct Axis {
-    /// 1/ℓ.
-    inverse: f64,
-    e: Lanes,
-    /// t A_1.
-    along: Lanes,
-    /// Half of ∂F/∂z ℓ, of one z and all centres of a star.
-    z_bar: Lanes,
-    /// Half of −∂F/∂ℓ ℓ, of everything so far.
-    l_bar: Lanes,
-}
-
-struct Blocks<'a, S: Shape> {
-    kernel: &'a Stationary<S>,
-    z: &'a Mat,
-    axes: SmallVec<[Axis; FEW]>,
-    /// σ_f² ∂κ/∂r², where the last star was kept.
-    slope: Scratch,
-    /// Half of ∂F/∂z ℓ, M×Q.
-    z_bar: Room<Lanes>,
-    /// Σ K̄ ∘ K.
-    k_bar: Lanes,
-    alpha_bar: f64,
-}
-
-impl<S: Shape> StarBlocks for Blocks<'_, S> {
-    fn cross(&mut self, at: &Star<'_>, keep: bool, out: &mut Mat) {
+    fn star_cross(&self, z: &Mat, at: &Star<'_>, kept: &mut [f64], out: &mut [f64]) {
         if out.is_empty() {
             return;
         }
-        if keep && self.slope.len() < out.len() {
-            self.slope = Scratch::take(out.len());
-        }
-        in_lanes(Cross { blocks: self, at, keep, out });
+        let (inverse, mut axes) = (self.inverse_lengthscales(), Room::filled([ZERO; 3], self.dim));
+        in_lanes(Cross { kernel: self, z, at, inverse: &inverse, axes: &mut axes, kept, out });
     }
 
-    fn pull(&mut self, at: &Star<'_>, k: &Mat, bar: &Mat, mean: &mut Mat, std: &mut Mat) {
+    fn star_pull(&self, z: &Mat, at: &Star<'_>, kept: &[f64], k: &[f64], bar: &[f64], grad: StarGrad<'_>) {
         if k.is_empty() {
             return;
         }
-        vectorize(Pull { blocks: self, at, k, bar, mean, std });
+        let (inverse, mut axes) = (self.inverse_lengthscales(), Room::filled([ZERO; 3], self.dim));
+        vectorize(Pull {
+            kernel: self,
+            z,
+            at,
+            inverse: &inverse,
+            axes: &mut axes,
+            slope: kept,
+            k,
+            bar,
+            grad,
+        });
     }
 
-    fn finish(&mut self, theta: &mut [f64], z: &mut Mat) {
-        let sum = |lanes: &mut Lanes| std::mem::replace(lanes, ZERO).iter().sum::<f64>();
-        let dim = self.axes.len();
-        for (at, lanes) in self.z_bar.iter_mut().enumerate() {
-            z.as_mut_slice()[at] += 2.0 * self.axes[at % dim].inverse * sum(lanes);
+    fn star_finish(&self, gathered: &[f64], theta: &mut [f64], z: &mut Mat) {
+        let (z_bar, rest) = lanes(gathered).split_at(z.rows() * self.dim);
+        let (l_bar, others) = rest.split_at(self.dim);
+        let inverse = self.inverse_lengthscales();
+        let sum = |lanes: &Lanes| lanes.iter().sum::<f64>();
+        for (at, (to, lanes)) in z.as_mut_slice().iter_mut().zip(z_bar).enumerate() {
+            *to += 2.0 * inverse[at % self.dim] * sum(lanes);
         }
-        let l_bar = Room::of(self.axes.iter_mut().map(|a| -2.0 * a.inverse * sum(&mut a.l_bar)));
-        let variance_bar = sum(&mut self.k_bar) / self.kernel.variance.get();
-        self.kernel.add_theta(theta, variance_bar, &l_bar, std::mem::take(&mut self.alpha_bar));
+        let l_bar = Room::of(l_bar.iter().zip(&inverse).map(|(lanes, inverse)| -2.0 * inverse * sum(lanes)));
+        let variance_bar = sum(&others[0]) / self.variance.get();
+        self.add_theta(theta, variance_bar, &l_bar, others[1][0]);
     }
 }
 
@@ -109,15 +88,15 @@ fn lanes_mut(of: &mut [f64]) -> &mut [Lanes] {
 
 /// Sets e of every axis to that of chunk c of the centres; returns Σ e².
 #[inline(always)]
-fn place<const FMA: bool>(axes: &mut [Axis], mean: &[Lanes], c: usize, z: &[f64]) -> Lanes {
+fn place<const FMA: bool>(axes: &mut [Axis], inverse: &[f64], mean: &[Lanes], c: usize, z: &[f64]) -> Lanes {
     let (chunks, mut sum) = (mean.len() / axes.len(), ZERO);
-    for ((q, axis), z) in axes.iter_mut().enumerate().zip(z) {
-        let (mean, inverse, mut e) = (mean[q * chunks + c], axis.inverse, ZERO);
+    for ((q, axis), (inverse, z)) in axes.iter_mut().enumerate().zip(inverse.iter().zip(z)) {
+        let (mean, mut e) = (mean[q * chunks + c], ZERO);
         for k in 0..LANES {
             e[k] = (mean[k] - z) * inverse;
             sum[k] = fma::<FMA>(e[k], e[k], sum[k]);
         }
-        axis.e = e;
+        axis[0] = e;
     }
     sum
 }
@@ -133,48 +112,47 @@ fn rest<const FMA: bool>(sum: &Lanes, e: &Lanes) -> Lanes {
     rest
 }
 
-struct Cross<'t, 'a, S: Shape> {
-    blocks: &'t mut Blocks<'a, S>,
+struct Cross<'t, S: Shape> {
+    kernel: &'t Stationary<S>,
+    z: &'t Mat,
     at: &'t Star<'t>,
-    keep: bool,
-    out: &'t mut Mat,
+    inverse: &'t [f64],
+    axes: &'t mut [Axis],
+    kept: &'t mut [f64],
+    out: &'t mut [f64],
 }
 
-impl<S: Shape> Cross<'_, '_, S> {
-    /// r² of one z.
-    #[inline(always)]
-    fn distances<const FMA: bool>(axes: &mut [Axis], at: &Star<'_>, z: &[f64], row: &mut [f64]) {
-        let (mean, std) = (lanes(at.mean.as_slice()), lanes(at.std.as_slice()));
-        let (row, arms, chunks) = (lanes_mut(row), at.arms.all(), at.mean.cols() / LANES);
-        for c in 0..chunks {
-            let sum = place::<FMA>(axes, mean, c, z);
-            for (q, axis) in axes.iter().enumerate() {
-                let (std, e, rest) = (std[q * chunks + c], axis.e, rest::<FMA>(&sum, &axis.e));
-                for s in at.arms.along(q) {
-                    let (reach, mut r2) = (arms[s].xi * axis.inverse, ZERO);
-                    for k in 0..LANES {
-                        let moved = fma::<FMA>(reach, std[k], e[k]);
-                        r2[k] = fma::<FMA>(moved, moved, rest[k]);
-                    }
-                    row[s * chunks + c] = r2;
+/// r² of one z.
+#[inline(always)]
+fn distances<const FMA: bool>(axes: &mut [Axis], inverse: &[f64], at: &Star<'_>, z: &[f64], row: &mut [f64]) {
+    let (mean, std) = (lanes(at.mean.as_slice()), lanes(at.std.as_slice()));
+    let (row, arms, chunks) = (lanes_mut(row), at.arms.all(), at.mean.cols() / LANES);
+    for c in 0..chunks {
+        let sum = place::<FMA>(axes, inverse, mean, c, z);
+        for (q, ([e, ..], inverse)) in axes.iter().zip(inverse).enumerate() {
+            let (std, e, rest) = (std[q * chunks + c], *e, rest::<FMA>(&sum, e));
+            for s in at.arms.along(q) {
+                let (reach, mut r2) = (arms[s].xi * inverse, ZERO);
+                for k in 0..LANES {
+                    let moved = fma::<FMA>(reach, std[k], e[k]);
+                    r2[k] = fma::<FMA>(moved, moved, rest[k]);
                 }
+                row[s * chunks + c] = r2;
             }
         }
     }
 }
 
-impl<S: Shape> Laned for Cross<'_, '_, S> {
+impl<S: Shape> Laned for Cross<'_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
-        let Blocks { kernel, z, axes, slope, .. } = self.blocks;
-        let (variance, alpha, width) = (kernel.variance.get(), kernel.alpha(), self.out.cols());
+        let (variance, alpha, width) = (self.kernel.variance.get(), self.kernel.alpha(), self.at.places());
         // A row waits with its arguments for the next one, whose roots are taken beside its powers.
-        let kept = if self.keep { &mut slope[..] } else { &mut [] };
-        let (mut slopes, scales) = (kept.chunks_exact_mut(width), (variance, alpha));
+        let (mut slopes, scales) = (self.kept.chunks_exact_mut(width), (variance, alpha));
         let mut before: &mut [f64] = &mut [];
-        for (j, row) in self.out.as_mut_slice().chunks_exact_mut(width).enumerate() {
-            Self::distances::<FMA>(axes, self.at, z.row(j), row);
+        for (j, row) in self.out.chunks_exact_mut(width).enumerate() {
+            distances::<FMA>(self.axes, self.inverse, self.at, self.z.row(j), row);
             if j == 0 {
                 row.iter_mut().for_each(|v| *v = S::argument(*v));
             } else {
@@ -186,35 +164,40 @@ impl<S: Shape> Laned for Cross<'_, '_, S> {
     }
 }
 
-struct Pull<'t, 'a, S: Shape> {
-    blocks: &'t mut Blocks<'a, S>,
+struct Pull<'t, S: Shape> {
+    kernel: &'t Stationary<S>,
+    z: &'t Mat,
     at: &'t Star<'t>,
-    k: &'t Mat,
-    bar: &'t Mat,
-    mean: &'t mut Mat,
-    std: &'t mut Mat,
+    inverse: &'t [f64],
+    axes: &'t mut [Axis],
+    slope: &'t [f64],
+    k: &'t [f64],
+    bar: &'t [f64],
+    grad: StarGrad<'t>,
 }
 
-impl<S: Shape> Vectorized for Pull<'_, '_, S> {
+impl<S: Shape> Vectorized for Pull<'_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Star { mean, std, arms } = *self.at;
-        let Blocks { kernel, z, axes, slope, z_bar, k_bar, alpha_bar } = self.blocks;
+        let Pull { kernel, z, inverse, axes, grad, .. } = self;
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
-        let (width, chunks, dim) = (self.k.cols(), mean.cols() / LANES, axes.len());
+        let (chunks, dim) = (mean.cols() / LANES, axes.len());
         let (mean, std, all) = (lanes(mean.as_slice()), lanes(std.as_slice()), arms.all());
-        let (mean_bar, std_bar) = (lanes_mut(self.mean.as_mut_slice()), lanes_mut(self.std.as_mut_slice()));
-        let mut total = *k_bar;
-        for j in 0..z.rows() {
-            let (k, bar) = (lanes(self.k.row(j)), lanes(self.bar.row(j)));
-            let slope = lanes(&slope[j * width..(j + 1) * width]);
-            axes.iter_mut().for_each(|axis| axis.z_bar = ZERO);
+        let (mean_bar, std_bar) = (lanes_mut(grad.mean.as_mut_slice()), lanes_mut(grad.std.as_mut_slice()));
+        let (z_bar, rest_bar) = lanes_mut(grad.gathered).split_at_mut(z.rows() * dim);
+        let (l_bar, others) = rest_bar.split_at_mut(dim);
+        let (mut total, mut alpha_bar) = (others[0], others[1][0]);
+        let width = all.len() * chunks;
+        let rows = lanes(self.k).chunks_exact(width).zip(lanes(self.bar).chunks_exact(width));
+        for (j, ((k, bar), slope)) in rows.zip(lanes(self.slope).chunks_exact(width)).enumerate() {
+            axes.iter_mut().for_each(|[.., z_sum]| *z_sum = ZERO);
             for c in 0..chunks {
-                let sum = place::<FMA>(axes, mean, c, z.row(j));
+                let sum = place::<FMA>(axes, inverse, mean, c, z.row(j));
                 let mut g_all = ZERO;
-                for (q, axis) in axes.iter_mut().enumerate() {
-                    let mut a = [ZERO; 3];
+                for (q, (axis, &inverse)) in axes.iter_mut().zip(inverse).enumerate() {
+                    let (mut a, e) = ([ZERO; 3], axis[0]);
                     for s in arms.along(q) {
                         let (xi, weight, at) = (all[s].xi, all[s].weight, s * chunks + c);
                         let (k, slope, bar, xi2) = (k[at], slope[at], bar[at], xi * xi);
@@ -227,47 +210,46 @@ impl<S: Shape> Vectorized for Pull<'_, '_, S> {
                             a[2][i] = fma::<FMA>(g, xi2, a[2][i]);
                         }
                         if S::HAS_ALPHA {
-                            let rest = rest::<FMA>(&sum, &axis.e);
+                            let rest = rest::<FMA>(&sum, &e);
                             for i in 0..LANES {
-                                let moved = axis.e[i] + xi * axis.inverse * std[q * chunks + c][i];
+                                let moved = e[i] + xi * inverse * std[q * chunks + c][i];
                                 let r2 = fma::<FMA>(moved, moved, rest[i]);
-                                *alpha_bar += weight * bar[i] * variance * S::kappa_alpha(r2, alpha);
+                                alpha_bar += weight * bar[i] * variance * S::kappa_alpha(r2, alpha);
                             }
                         }
                     }
                     let at = q * chunks + c;
-                    let (inverse, e, std, mut std_sum, mut l_bar) =
-                        (axis.inverse, axis.e, std[at], std_bar[at], axis.l_bar);
+                    let (std, mut std_sum, mut l_sum) = (std[at], std_bar[at], l_bar[q]);
                     for i in 0..LANES {
                         let t = inverse * std[i];
                         let along = t * a[1][i];
                         let reach = fma::<FMA>(e[i], a[1][i], t * a[2][i]);
                         g_all[i] += a[0][i];
                         std_sum[i] = fma::<FMA>(2.0 * inverse, reach, std_sum[i]);
-                        l_bar[i] = fma::<FMA>(t, reach, fma::<FMA>(e[i], along, l_bar[i]));
+                        l_sum[i] = fma::<FMA>(t, reach, fma::<FMA>(e[i], along, l_sum[i]));
                         a[1][i] = along;
                     }
-                    (std_bar[at], axis.l_bar, axis.along) = (std_sum, l_bar, a[1]);
+                    (std_bar[at], l_bar[q], axis[1]) = (std_sum, l_sum, a[1]);
                 }
-                for (q, axis) in axes.iter_mut().enumerate() {
-                    let (at, inverse, e, along) = (q * chunks + c, axis.inverse, axis.e, axis.along);
-                    let (mut mean_sum, mut z_sum, mut l_bar) = (mean_bar[at], axis.z_bar, axis.l_bar);
+                for (q, ([e, along, z_sum], &inverse)) in axes.iter_mut().zip(inverse).enumerate() {
+                    let (at, e, along) = (q * chunks + c, *e, *along);
+                    let (mut mean_sum, mut sum, mut l_sum) = (mean_bar[at], *z_sum, l_bar[q]);
                     for i in 0..LANES {
                         let ge = g_all[i] * e[i];
                         let both = ge + along[i];
                         mean_sum[i] = fma::<FMA>(2.0 * inverse, both, mean_sum[i]);
-                        z_sum[i] -= both;
-                        l_bar[i] = fma::<FMA>(ge, e[i], l_bar[i]);
+                        sum[i] -= both;
+                        l_sum[i] = fma::<FMA>(ge, e[i], l_sum[i]);
                     }
-                    (mean_bar[at], axis.z_bar, axis.l_bar) = (mean_sum, z_sum, l_bar);
+                    (mean_bar[at], *z_sum, l_bar[q]) = (mean_sum, sum, l_sum);
                 }
             }
-            for (sum, axis) in z_bar[j * dim..(j + 1) * dim].iter_mut().zip(&*axes) {
+            for (to, [.., z_sum]) in z_bar[j * dim..(j + 1) * dim].iter_mut().zip(&*axes) {
                 for i in 0..LANES {
-                    sum[i] += axis.z_bar[i];
+                    to[i] += z_sum[i];
                 }
             }
         }
-        *k_bar = total;
+        (others[0], others[1][0]) = (total, alpha_bar);
     }
 }

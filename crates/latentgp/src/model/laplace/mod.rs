@@ -295,7 +295,7 @@ impl Model for Laplace {
             kernel: self.kernel.clone(),
             z: self.x.clone(),
             noise: 0.0,
-            l,
+            l: l.into(),
             factors,
             expectation: Box::new(expectation::Auto),
             scaling: Scaling { scale: vec![1.0; mean.len()], mean },

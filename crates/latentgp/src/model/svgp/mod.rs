@@ -289,7 +289,7 @@ impl Model for Svgp {
             kernel: self.kernel.clone(),
             z: self.z.value.clone(),
             noise: 0.0,
-            l,
+            l: l.into(),
             factors,
             expectation: Box::new(expectation::Auto),
             scaling: Scaling { scale: vec![1.0; mean.len()], mean },
