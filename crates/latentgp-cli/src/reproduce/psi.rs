@@ -40,15 +40,19 @@ pub fn fresh(samples: usize, seed: u64) -> MonteCarlo {
 pub fn psi1(rule: &impl Rule, kernel: &dyn Kernel, sample: &Sample) -> Mat {
     let (q, z) = (&sample.q, &sample.z);
     let (n, dim, m) = (q.n(), q.dim(), z.rows());
-    let mut streams: Vec<_> = (0..n).filter_map(|row| rule.draws(dim, row)).collect();
-    let shared = if streams.is_empty() { Some(rule.nodes(dim)) } else { None };
+    let (weights, mut own) = (rule.weights(dim), Vec::new());
+    if rule.draw(0, 0, &mut []) {
+        own = vec![vec![0.0; weights.len() * dim]; n];
+        own.iter_mut().enumerate().for_each(|(row, out)| assert!(rule.draw(row, 0, out)));
+    }
+    let shared = if own.is_empty() { Some(rule.nodes(dim)) } else { None };
     let (mut x, mut k, mut out) = (Mat::zeros(n, dim), Mat::zeros(n, m), Mat::zeros(n, m));
     let mut xi = vec![0.0; dim];
-    for (s, w) in rule.weights(dim).into_iter().enumerate() {
+    for (s, w) in weights.into_iter().enumerate() {
         for i in 0..n {
             match &shared {
                 Some(nodes) => xi.copy_from_slice(nodes.row(s)),
-                None => streams[i](&mut xi),
+                None => xi.copy_from_slice(&own[i][s * dim..(s + 1) * dim]),
             }
             for j in 0..dim {
                 x[(i, j)] = q.mean[(i, j)] + q.var[(i, j)].sqrt() * xi[j];

@@ -4,6 +4,12 @@ use super::rule::{DEFAULT_MAX_NODES, Rule};
 use crate::error::{Error, Result};
 use crate::linalg;
 use crate::mat::Mat;
+use crate::scratch;
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+/// Nodes a dimension, at the most.
+const MOST_POINTS: usize = 64;
 
 /// H^Q nodes: H a dimension, exact for polynomials of degree 2H − 1 in each.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,7 +43,7 @@ impl GaussHermite {
 /// The nodes are the eigenvalues of the Jacobi matrix of the Hermite polynomials (Golub & Welsch), √1, √2, …
 /// beside the diagonal, polished by a Newton step; the weights are 1/Σ_k h_k(x)² over the orthonormal
 /// polynomials of degree below H, which keeps the tiny ones accurate to the last digits.
-pub(crate) fn normal_rule(points: usize) -> (Vec<f64>, Vec<f64>) {
+fn normal_rule(points: usize) -> NormalRule {
     let jacobi =
         Mat::from_fn(points, points, |i, j| if i.abs_diff(j) == 1 { (i.max(j) as f64).sqrt() } else { 0.0 });
     let (values, _) = linalg::eigh(&jacobi).expect("the Jacobi matrix is finite and symmetric");
@@ -60,6 +66,18 @@ pub(crate) fn normal_rule(points: usize) -> (Vec<f64>, Vec<f64>) {
     (nodes, weights)
 }
 
+/// Nodes and weights.
+type NormalRule = (Vec<f64>, Vec<f64>);
+
+/// The same, computed once for each H that is allowed.
+fn kept_rule(points: usize) -> Cow<'static, NormalRule> {
+    static RULES: [OnceLock<NormalRule>; MOST_POINTS + 1] = [const { OnceLock::new() }; MOST_POINTS + 1];
+    match RULES.get(points) {
+        Some(rule) => Cow::Borrowed(rule.get_or_init(|| normal_rule(points))),
+        None => Cow::Owned(normal_rule(points)),
+    }
+}
+
 impl Rule for GaussHermite {
     fn expression(&self) -> String {
         format!("gauss_hermite(points={})", self.points)
@@ -68,13 +86,15 @@ impl Rule for GaussHermite {
         (self.points as f64).powf(dim as f64)
     }
     fn weights(&self, dim: usize) -> Vec<f64> {
-        let (_, weights) = normal_rule(self.points);
+        let rule = kept_rule(self.points);
         let nodes = self.points.pow(dim as u32);
-        (0..nodes).map(|s| (0..dim).map(|q| weights[self.digit(s, q)]).product()).collect()
+        let mut all = scratch::room(nodes);
+        all.extend((0..nodes).map(|s| (0..dim).map(|q| rule.1[self.digit(s, q)]).product::<f64>()));
+        all
     }
     fn nodes(&self, dim: usize) -> Mat {
-        let (nodes, _) = normal_rule(self.points);
-        Mat::from_fn(self.points.pow(dim as u32), dim, |s, q| nodes[self.digit(s, q)])
+        let rule = kept_rule(self.points);
+        Mat::from_fn(self.points.pow(dim as u32), dim, |s, q| rule.0[self.digit(s, q)])
     }
     fn max_nodes(&self) -> usize {
         self.max_nodes
@@ -84,8 +104,8 @@ impl Rule for GaussHermite {
     }
     fn check_rule(&self, _: usize) -> Result<()> {
         match self.points {
-            1..=64 => Ok(()),
-            found => Err(Error::invalid("gauss_hermite", "points from 1 to 64", found)),
+            1..=MOST_POINTS => Ok(()),
+            found => Err(Error::invalid("gauss_hermite", format!("points from 1 to {MOST_POINTS}"), found)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Monte Carlo: independent draws for every point, reparametrised as x = μ + √S ∘ ξ.
 
 use super::normals::Normals;
-use super::rule::{DEFAULT_MAX_NODES, Draws, Rule};
+use super::rule::{DEFAULT_MAX_NODES, Rule};
 use crate::error::{Error, Result};
 use crate::mat::Mat;
 use crate::scratch;
@@ -58,9 +58,13 @@ impl Rule for MonteCarlo {
         self.normals(0).fill(nodes.as_mut_slice());
         nodes
     }
-    fn draws(&self, _: usize, row: usize) -> Option<Draws<'_>> {
-        let mut normals = self.normals(row);
-        Some(Box::new(move |xi| normals.fill(xi)))
+    fn draw(&self, row: usize, from: usize, out: &mut [f64]) -> bool {
+        if !out.is_empty() {
+            let mut normals = self.normals(row);
+            normals.skip_to(from);
+            normals.fill(out);
+        }
+        true
     }
     fn max_nodes(&self) -> usize {
         self.max_nodes
@@ -121,13 +125,10 @@ impl Rule for GivenDraws {
     fn nodes(&self, _: usize) -> Mat {
         self.draws[0].clone()
     }
-    fn draws(&self, _: usize, row: usize) -> Option<Draws<'_>> {
-        let mut rest = self.draws[row.min(self.draws.len() - 1)].as_slice();
-        Some(Box::new(move |xi| {
-            let (next, others) = rest.split_at(xi.len());
-            xi.copy_from_slice(next);
-            rest = others;
-        }))
+    fn draw(&self, row: usize, from: usize, out: &mut [f64]) -> bool {
+        let own = self.draws[row.min(self.draws.len() - 1)].as_slice();
+        out.copy_from_slice(&own[from..from + out.len()]);
+        true
     }
     fn check_rule(&self, dim: usize) -> Result<()> {
         match self.draws[0].cols() {

@@ -4,7 +4,7 @@
 //! where there is little of it, and computed again otherwise, so that memory beyond some 40 MB stays O(NM + M²) for any
 //! number of nodes.
 
-use super::nodes::{Nodes, Tile};
+use super::nodes::{Drawn, Nodes, Tile};
 use super::points::Points;
 use super::rule::Rule;
 use super::{Gaussians, Psi, PsiGrad};
@@ -13,7 +13,7 @@ use crate::kernel::{CrossBlocks, Kernel, blocks_of};
 use crate::linalg::{self, Cholesky, Op, Whitener};
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::{self, Scratch};
+use crate::scratch::{self, Room, Scratch};
 use crate::vmath::even_groups;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -148,14 +148,14 @@ impl<'a, R: Rule> Plan<'a, R> {
         let (m, from) = (self.nodes.z.rows(), points.start);
         let (mut psi0, mut psi2, mut work) = (0.0, Mat::zeros(m, m), self.work());
         for points in even_groups(points, MOST_POINTS) {
-            let (rows, mut streams) = (points.len(), self.nodes.streams(points.clone()));
+            let (rows, mut drawn) = (points.len(), Drawn::default());
             let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
             scratch::shape(&mut work.shared, m, rows);
             work.shared.fill(0.0);
             work.points.place(points, self.nodes.q, 1);
             for nodes in self.nodes.batches(rows) {
                 let Work { blocks, points, tile, kept, white, weighted, shared, .. } = &mut work;
-                self.nodes.draw(points, nodes, &mut streams, tile);
+                self.nodes.draw(points, nodes, &mut drawn, tile);
                 self.nodes.cross(points, tile, &mut **blocks);
                 let weights = &self.weights[tile.nodes.clone()];
                 psi0 += self.nodes.diag(points, tile, weights);
@@ -232,9 +232,9 @@ impl<'a, R: Rule> Plan<'a, R> {
         doubled: &Mat,
         mean: &mut [f64],
         var: &mut [f64],
-    ) -> (Vec<f64>, Mat) {
+    ) -> (Room<f64>, Mat) {
         let (m, dim, from) = (self.nodes.z.rows(), self.nodes.q.dim(), points.start);
-        let mut theta = vec![0.0; param::count(self.nodes.kernel)];
+        let mut theta = Room::filled(0.0, param::count(self.nodes.kernel));
         let mut z_bar = Mat::zeros(m, dim);
         let weight = self.common.unwrap_or(1.0);
         let (mut work, mut next) = (kept.unwrap_or_else(|| self.work()), 0);
@@ -244,10 +244,7 @@ impl<'a, R: Rule> Plan<'a, R> {
             for (i, n) in points.clone().enumerate() {
                 bar.psi1.row(n).iter().enumerate().for_each(|(j, bar)| work.shared[(j, i)] = weight * bar);
             }
-            let mut streams = Vec::new();
-            if work.kept.is_empty() {
-                streams = self.nodes.streams(points.clone());
-            }
+            let mut drawn = Drawn::default();
             work.points.place(points, self.nodes.q, 1);
             work.points.clear_bars();
             for nodes in self.nodes.batches(rows) {
@@ -257,7 +254,7 @@ impl<'a, R: Rule> Plan<'a, R> {
                     some => {
                         match some {
                             Some(kept) => tile.put_nodes(kept),
-                            None => self.nodes.draw(points, nodes, &mut streams, tile),
+                            None => self.nodes.draw(points, nodes, &mut drawn, tile),
                         }
                         self.nodes.cross(points, tile, &mut **blocks);
                         tile
@@ -356,10 +353,9 @@ mod tests {
         let z = Mat::from_fn(m, 2, |i, j| at(i + 11, j + 2));
         let mut slow = Psi::zeros(n, m);
         for i in 0..n {
-            let mut draws = rule.draws(2, i).unwrap();
-            for w in rule.weights(2) {
+            for (s, w) in rule.weights(2).into_iter().enumerate() {
                 let mut x = [0.0; 2];
-                draws(&mut x);
+                assert!(rule.draw(i, 2 * s, &mut x));
                 (0..2).for_each(|d| x[d] = q.mean[(i, d)] + q.var[(i, d)].sqrt() * x[d]);
                 let k: Vec<f64> = (0..m).map(|j| kernel.eval(&x, z.row(j))).collect();
                 slow.psi0 += w * kernel.eval(&x, &x);

@@ -5,10 +5,10 @@
 
 use super::Gaussians;
 use super::points::Points;
-use super::rule::{Draws, Rule};
+use super::rule::{DRAWN_TOGETHER, Rule};
 use crate::kernel::{BLOCK_POINTS, CrossBlocks, Kernel, KernelGrad};
 use crate::mat::Mat;
-use crate::scratch;
+use crate::scratch::{self, Room};
 use crate::vmath::even_groups;
 use std::ops::Range;
 
@@ -33,6 +33,19 @@ pub(super) struct Nodes<'a, R: Rule> {
     pub count: usize,
     /// Any point, for a kernel whose k(x, x) is the same everywhere.
     somewhere: Option<Mat>,
+}
+
+/// Some nodes that were drawn for some points, a coordinate of all points a row.
+#[derive(Default)]
+pub(super) struct Drawn {
+    nodes: Range<usize>,
+    lines: Mat,
+}
+
+impl Drop for Drawn {
+    fn drop(&mut self) {
+        scratch::give(&mut self.lines);
+    }
 }
 
 /// Some nodes of some points: ξ and x of each place, Q×L, and K there, M×L.
@@ -93,9 +106,9 @@ pub(super) fn lanes(places: usize) -> usize {
 
 impl<'a, R: Rule> Nodes<'a, R> {
     pub fn new(rule: &'a R, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat, count: usize) -> Self {
-        let layout = match rule.draws(q.dim(), 0) {
-            Some(_) => Layout::Own,
-            None => Layout::Shared(rule.nodes(q.dim())),
+        let layout = match rule.draw(0, 0, &mut []) {
+            true => Layout::Own,
+            false => Layout::Shared(rule.nodes(q.dim())),
         };
         let somewhere = kernel.constant_diag().then(|| Mat::zeros(1, q.dim()));
         Nodes { rule, kernel, q, z, layout, count, somewhere }
@@ -111,13 +124,27 @@ impl<'a, R: Rule> Nodes<'a, R> {
         even_groups(0..self.count, (TILE / points).max(1))
     }
 
-    /// The nodes to come of some points, where each has its own.
-    pub fn streams(&self, points: Range<usize>) -> Vec<Draws<'a>> {
-        points.filter_map(|n| self.rule.draws(self.q.dim(), n)).collect()
+    /// Draws nodes of some points, from one that is a multiple of [`together`](Self::together) on.
+    fn draw_some(&self, points: &Points, from: usize, drawn: &mut Drawn) {
+        let (dim, rows) = (self.q.dim(), points.lanes());
+        drawn.nodes = from..(from + self.together()).min(self.count);
+        let mut own = scratch::any(rows, drawn.nodes.len() * dim);
+        for (i, n) in points.points.clone().enumerate() {
+            self.rule.draw(n, from * dim, own.row_mut(i));
+        }
+        scratch::shape(&mut drawn.lines, own.cols(), rows);
+        own.transpose_into(&mut drawn.lines);
+        scratch::give(&mut own);
     }
 
-    /// Takes the next nodes.
-    pub fn draw(&self, points: &Points, nodes: Range<usize>, streams: &mut [Draws<'_>], tile: &mut Tile) {
+    /// How many nodes are drawn at once.
+    fn together(&self) -> usize {
+        let powers = self.q.dim().trailing_zeros().min(DRAWN_TOGETHER.trailing_zeros());
+        DRAWN_TOGETHER >> powers
+    }
+
+    /// Takes some nodes.
+    pub fn draw(&self, points: &Points, nodes: Range<usize>, drawn: &mut Drawn, tile: &mut Tile) {
         let (dim, rows) = (self.q.dim(), points.lanes());
         tile.nodes = nodes;
         let places = tile.places(points);
@@ -131,14 +158,15 @@ impl<'a, R: Rule> Nodes<'a, R> {
                 }
             }
             Layout::Own => {
-                let mut own = scratch::any(rows, tile.nodes.len() * dim);
-                streams.iter_mut().enumerate().for_each(|(i, draw)| draw(own.row_mut(i)));
-                let mut lines = scratch::any(own.cols(), rows);
-                own.transpose_into(&mut lines);
-                for (k, q) in (0..tile.nodes.len()).flat_map(|k| (0..dim).map(move |q| (k, q))) {
-                    tile.xi.row_mut(q)[k * rows..(k + 1) * rows].copy_from_slice(lines.row(k * dim + q));
+                for (k, s) in tile.nodes.clone().enumerate() {
+                    if !drawn.nodes.contains(&s) {
+                        self.draw_some(points, s, drawn);
+                    }
+                    for q in 0..dim {
+                        let line = drawn.lines.row((s - drawn.nodes.start) * dim + q);
+                        tile.xi.row_mut(q)[k * rows..(k + 1) * rows].copy_from_slice(line);
+                    }
                 }
-                [&mut own, &mut lines].into_iter().for_each(scratch::give);
             }
         }
         (0..dim).for_each(|q| tile.xi.row_mut(q)[places..].fill(0.0));
@@ -173,7 +201,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
             self.kernel.diag(somewhere, &mut one);
             return one[0] * rows as f64 * weights.iter().sum::<f64>();
         }
-        let mut diag = vec![0.0; tile.x.cols()];
+        let mut diag = Room::filled(0.0, tile.x.cols());
         self.kernel.diag(&tile.x.t(), &mut diag);
         diag.chunks_exact(rows).zip(weights).map(|(d, w)| w * d.iter().sum::<f64>()).sum()
     }
@@ -200,8 +228,8 @@ impl<'a, R: Rule> Nodes<'a, R> {
             let bar = bar * rows as f64 * weights.iter().sum::<f64>();
             return self.kernel.diag_adjoint(somewhere, &[bar], KernelGrad { theta, x: None, z: None });
         }
-        let mut own: Vec<f64> = weights.iter().flat_map(|w| std::iter::repeat_n(w * bar, rows)).collect();
-        own.resize(tile.x.cols(), 0.0);
+        let mut own = Room::filled(0.0, tile.x.cols());
+        own.chunks_exact_mut(rows).zip(weights).for_each(|(own, w)| own.fill(w * bar));
         let mut x_bar = Mat::zeros(tile.x.cols(), tile.x.rows());
         let grad = KernelGrad { theta, x: Some(&mut x_bar), z: None };
         self.kernel.diag_adjoint(&tile.x.t(), &own, grad);

@@ -29,6 +29,17 @@ impl Normals {
         Normals { bits, ready: [0.0; 2 * PAIRS], used: 2 * PAIRS }
     }
 
+    /// Goes to draw `from`, counted from the first.
+    pub fn skip_to(&mut self, from: usize) {
+        // A draw takes 32 bits, two of them go together, and 2·PAIRS are made at once.
+        let (made, rest) = (from / (2 * PAIRS), from % (2 * PAIRS));
+        self.bits.set_word_pos((made * 2 * PAIRS) as u128);
+        self.used = 2 * PAIRS;
+        if rest > 0 {
+            self.fill(&mut [0.0; 2 * PAIRS][..rest]);
+        }
+    }
+
     /// The next draws.
     pub fn fill(&mut self, mut out: &mut [f64]) {
         while !out.is_empty() {
@@ -86,6 +97,13 @@ mod tests {
         for (k, truth, variance) in [(1, 0.0, 1.0), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0)] {
             let error = (moment(k) - truth).abs() / (variance / COUNT as f64).sqrt();
             assert!(error < 4.0, "moment {k}: {error} standard errors");
+        }
+        for from in [0, 64, 70, 1000] {
+            let mut later = [0.0; 130];
+            let mut normals = Normals::new(7, 3);
+            normals.skip_to(from);
+            normals.fill(&mut later);
+            assert_eq!(later, draws[from..from + 130]);
         }
         let inside = |by: f64| draws.iter().filter(|x| x.abs() < by).count() as f64 / COUNT as f64;
         for (by, truth) in [(0.5, 0.382_925), (1.0, 0.682_689), (2.0, 0.954_500), (3.0, 0.997_300)] {

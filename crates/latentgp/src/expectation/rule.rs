@@ -21,9 +21,6 @@ use crate::linalg::Cholesky;
 use crate::mat::Mat;
 use crate::scratch::{self, Scratch};
 
-/// A stream of nodes for one point: each call writes as many of the next ξ, one after the other, as there is room for.
-pub type Draws<'a> = Box<dyn FnMut(&mut [f64]) + Send + 'a>;
-
 /// Nodes ξ_s and weights w_s for N(0, I).
 pub trait Rule: Clone + Send + Sync + 'static {
     /// The rule as an expression.
@@ -38,9 +35,10 @@ pub trait Rule: Clone + Send + Sync + 'static {
     /// ξ_s, one a row, the same for every point.
     fn nodes(&self, dim: usize) -> Mat;
 
-    /// The nodes of point `row` alone, where each point has its own.
-    fn draws(&self, _dim: usize, _row: usize) -> Option<Draws<'_>> {
-        None
+    /// Where each point has its own nodes, writes those of point `row`, one after the other, as many numbers as `out` has from
+    /// number `from` on, and returns true. They are asked for in pieces that begin at multiples of [`DRAWN_TOGETHER`].
+    fn draw(&self, _row: usize, _from: usize, _out: &mut [f64]) -> bool {
+        false
     }
 
     /// Above so many nodes the rule refuses to run.
@@ -69,6 +67,9 @@ pub trait Rule: Clone + Send + Sync + 'static {
         false
     }
 }
+
+/// Numbers of a point's own nodes that a rule is asked for at once are a multiple of this, but for the last.
+pub const DRAWN_TOGETHER: usize = 64;
 
 /// The limit of nodes unless the caller sets another.
 pub const DEFAULT_MAX_NODES: usize = 100_000;
@@ -155,7 +156,7 @@ impl<R: Rule> Expectation for R {
 
     fn cost(&self, n: usize, q: usize, m: usize) -> Cost {
         let nodes = self.count(q);
-        let shared = if self.draws(q, 0).is_some() { 0.0 } else { nodes * q as f64 };
+        let shared = if self.draw(0, 0, &mut []) { 0.0 } else { nodes * q as f64 };
         let parts = n.div_ceil(part_rows(n.max(1))) as f64;
         let tile = (lanes(TILE) * (5 * m + 6 * q)) as f64;
         let numbers = shared + (n * m + m * m) as f64 + parts * ((m * m + 6 * m * q) as f64 + tile);

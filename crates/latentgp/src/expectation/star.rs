@@ -60,7 +60,7 @@ impl<'a> Stars<'a> {
     /// `None` where the nodes are no star, or the kernel knows none.
     pub fn new(rule: &impl Rule, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Option<Self> {
         let (kernel, dim) = (kernel.star()?, q.dim());
-        if rule.draws(dim, 0).is_some() {
+        if rule.draw(0, 0, &mut []) {
             return None;
         }
         let weights = Scratch::from(rule.weights(dim));

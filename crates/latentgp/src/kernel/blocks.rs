@@ -7,6 +7,7 @@
 use super::{Kernel, KernelGrad};
 use crate::mat::Mat;
 use crate::param;
+use crate::scratch::Room;
 
 /// The points of a block come in multiples of this.
 pub const BLOCK_POINTS: usize = 16;
@@ -42,7 +43,7 @@ pub(crate) fn blocks_of<'a>(kernel: &'a dyn Kernel, z: &'a Mat) -> Box<dyn Cross
 struct Plain<'a> {
     kernel: &'a dyn Kernel,
     z: &'a Mat,
-    theta: Vec<f64>,
+    theta: Room<f64>,
     z_bar: Mat,
     /// Room for x, K or K̄, and x̄, one point a row.
     x: Mat,
@@ -56,7 +57,7 @@ impl<'a> Plain<'a> {
         Plain {
             kernel,
             z,
-            theta: vec![0.0; param::count(kernel)],
+            theta: Room::filled(0.0, param::count(kernel)),
             z_bar: Mat::zeros(z.rows(), z.cols()),
             x: Mat::default(),
             k: Mat::default(),

@@ -7,6 +7,7 @@ use super::stationary::{LANES, pack};
 use super::{Kernel, KernelGrad, PointGrad, expression, parameters, place};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
+use crate::scratch::Room;
 use crate::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
 use std::f64::consts::PI;
 
@@ -47,9 +48,9 @@ impl Periodic {
         self.lengthscale.len() == self.dim
     }
 
-    fn inverse_lengthscales(&self) -> Vec<f64> {
+    fn inverse_lengthscales(&self) -> Room<f64> {
         let l = self.lengthscale.as_slice();
-        (0..self.dim).map(|q| 1.0 / l[place(l.len(), q)]).collect()
+        Room::of((0..self.dim).map(|q| 1.0 / l[place(l.len(), q)]))
     }
 }
 
@@ -82,7 +83,7 @@ impl Vectorized for Cross<'_> {
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
         let (variance, inverse_p) = (self.kernel.variance.get(), 1.0 / self.kernel.period.get());
-        let mut r2 = vec![0.0; padded];
+        let mut r2 = Room::filled(0.0, padded);
         for n in 0..self.x.rows() {
             distances::<FMA>(self.x.row(n), &zt, &inverse, inverse_p, &mut r2);
             for (out, r2) in self.out.row_mut(n).iter_mut().zip(&r2) {
@@ -108,9 +109,8 @@ impl Vectorized for CrossAdjoint<'_, '_> {
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
         let (variance, inverse_p) = (self.kernel.variance.get(), 1.0 / self.kernel.period.get());
-        let (mut r2, mut h) = (vec![0.0; padded], vec![0.0; padded]);
-        let (mut sines, mut cosines) = (vec![0.0; dim * padded], vec![0.0; dim * padded]);
-        let mut z_bar = vec![0.0; dim * padded];
+        let (mut r2, mut h) = (Room::filled(0.0, padded), Room::filled(0.0, padded));
+        let [mut sines, mut cosines, mut z_bar] = std::array::from_fn(|_| Room::filled(0.0, dim * padded));
         let (mut kappa_sum, mut period_sum) = ([0.0; LANES], [0.0; LANES]);
         for n in 0..self.x.rows() {
             let x = self.x.row(n);
@@ -230,7 +230,7 @@ impl Kernel for Periodic {
     }
 
     fn relevance(&self) -> Option<Vec<f64>> {
-        self.is_ard().then(|| self.inverse_lengthscales().into_iter().map(|i| i * i).collect())
+        self.is_ard().then(|| self.inverse_lengthscales().iter().map(|i| i * i).collect())
     }
 }
 

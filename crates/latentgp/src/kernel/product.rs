@@ -1,6 +1,6 @@
 //! k = ∏_i k_i.
 
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Structure, sum};
+use super::{ClosedForm, Few, Kernel, KernelGrad, PointGrad, Structure, sum};
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized};
 
@@ -25,7 +25,7 @@ impl Product {
     }
 
     /// K of every part, one after the other.
-    fn blocks(&self, rows: usize, cols: usize, block: impl Fn(&dyn Kernel, &mut Mat)) -> Vec<Mat> {
+    fn blocks(&self, rows: usize, cols: usize, block: impl Fn(&dyn Kernel, &mut Mat)) -> Few<Mat> {
         self.parts
             .iter()
             .map(|k| {
@@ -42,19 +42,10 @@ fn multiply(out: &mut [f64], by: &[f64]) {
 }
 
 /// bar ∘ the product of all blocks but the i-th.
-fn bar_of(i: usize, bar: &[f64], blocks: &[Mat]) -> Vec<f64> {
-    let mut mine = bar.to_vec();
-    for (j, block) in blocks.iter().enumerate() {
-        if j != i {
-            multiply(&mut mine, block.as_slice());
-        }
-    }
-    mine
-}
-
-fn bar_mat(i: usize, bar: &Mat, blocks: &[Mat]) -> Mat {
-    let mine = bar_of(i, bar.as_slice(), blocks);
-    Mat::from_vec(bar.rows(), bar.cols(), mine).expect("as many entries as bar has")
+fn bar_of(i: usize, mut bar: Mat, blocks: &[Mat]) -> Mat {
+    let others = blocks.iter().enumerate().filter(|(j, _)| *j != i);
+    others.for_each(|(_, block)| multiply(bar.as_mut_slice(), block.as_slice()));
+    bar
 }
 
 impl Parameterized for Product {
@@ -79,7 +70,7 @@ impl Kernel for Product {
 
     fn eval_adjoint(&self, x: &[f64], z: &[f64], bar: f64, grad: PointGrad<'_>) {
         let at = sum::offsets(&self.parts);
-        let values: Vec<f64> = self.parts.iter().map(|k| k.eval(x, z)).collect();
+        let values: Few<f64> = self.parts.iter().map(|k| k.eval(x, z)).collect();
         for (i, k) in self.parts.iter().enumerate() {
             let others: f64 = values.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, v)| v).product();
             let theta = &mut grad.theta[at[i]..at[i + 1]];
@@ -114,7 +105,7 @@ impl Kernel for Product {
         let at = sum::offsets(&self.parts);
         let blocks = self.blocks(x.rows(), z.rows(), |k, out| k.cross(x, z, out));
         for (i, k) in self.parts.iter().enumerate() {
-            k.cross_adjoint(x, z, &bar_mat(i, bar, &blocks), grad.part(at[i], at[i + 1]));
+            k.cross_adjoint(x, z, &bar_of(i, bar.clone(), &blocks), grad.part(at[i], at[i + 1]));
         }
     }
 
@@ -128,7 +119,7 @@ impl Kernel for Product {
         let at = sum::offsets(&self.parts);
         let blocks = self.blocks(x.rows(), x.rows(), |k, out| k.gram(x, out));
         for (i, k) in self.parts.iter().enumerate() {
-            k.gram_adjoint(x, &bar_mat(i, bar, &blocks), grad.part(at[i], at[i + 1]));
+            k.gram_adjoint(x, &bar_of(i, bar.clone(), &blocks), grad.part(at[i], at[i + 1]));
         }
     }
 
@@ -142,7 +133,7 @@ impl Kernel for Product {
         let at = sum::offsets(&self.parts);
         let blocks = self.blocks(1, x.rows(), |k, out| k.diag(x, out.as_mut_slice()));
         for (i, k) in self.parts.iter().enumerate() {
-            k.diag_adjoint(x, &bar_of(i, bar, &blocks), grad.part(at[i], at[i + 1]));
+            k.diag_adjoint(x, bar_of(i, Mat::column(bar), &blocks).as_slice(), grad.part(at[i], at[i + 1]));
         }
     }
 

@@ -10,6 +10,7 @@ use super::{Kernel, KernelGrad, PointGrad, expression, parameters};
 use crate::error::{Error, Result};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
+use crate::scratch::Room;
 use crate::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
 use std::f64::consts::PI;
 
@@ -61,14 +62,15 @@ parameters!(SpectralMixture: weight, frequency, frequency_variance);
 
 /// The envelope exp(−2π² Σ τ²v) and (sin, cos) of the phase, for every m.
 struct Waves {
-    envelope: Vec<f64>,
-    sin: Vec<f64>,
-    cos: Vec<f64>,
+    envelope: Room<f64>,
+    sin: Room<f64>,
+    cos: Room<f64>,
 }
 
 impl Waves {
     fn new(len: usize) -> Self {
-        Waves { envelope: vec![0.0; len], sin: vec![0.0; len], cos: vec![0.0; len] }
+        let [envelope, sin, cos] = std::array::from_fn(|_| Room::filled(0.0, len));
+        Waves { envelope, sin, cos }
     }
 
     #[inline(always)]
@@ -131,8 +133,7 @@ impl Vectorized for CrossAdjoint<'_, '_> {
         let (m, dim, components) = (self.z.rows(), self.kernel.dim, self.kernel.components());
         let (zt, padded) = pack(self.z);
         let mut waves = Waves::new(padded);
-        let mut z_bar = vec![0.0; dim * padded];
-        let mut bar = vec![0.0; padded];
+        let (mut z_bar, mut bar) = (Room::filled(0.0, dim * padded), Room::filled(0.0, padded));
         for n in 0..self.x.rows() {
             let x = self.x.row(n);
             bar[..m].copy_from_slice(self.bar.row(n));

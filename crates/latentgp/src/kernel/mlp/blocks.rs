@@ -4,6 +4,7 @@
 use super::{Mlp, zeros_like};
 use crate::kernel::blocks::{CrossBlocks, at};
 use crate::mat::Mat;
+use crate::scratch::Room;
 
 /// The blocks of a network with some Z.
 pub(super) struct Blocks<'a> {
@@ -14,7 +15,7 @@ pub(super) struct Blocks<'a> {
     z_layers: Vec<Mat>,
     kept: Vec<Kept>,
     /// ∂F/∂W and ∂F/∂b of all blocks.
-    theta: Vec<f64>,
+    theta: Room<f64>,
     /// Room for the way back.
     features_bar: Mat,
     bar: Mat,
@@ -41,7 +42,7 @@ impl<'a> Blocks<'a> {
             z: z.clone(),
             z_layers,
             kept: Vec::new(),
-            theta: vec![0.0; network.own()],
+            theta: Room::filled(0.0, network.own()),
             features_bar: Mat::default(),
             bar: Mat::default(),
             spare: Mat::default(),

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::linalg::{Op, gemm};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized, Transform};
+use crate::scratch::Room;
 use crate::vmath::{Vectorized, exp, vectorize};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -105,7 +106,7 @@ impl Mlp {
             h.resize(x.rows(), w.value.cols());
             h.fill(0.0);
             gemm(1.0, input, Op::N, &w.value, Op::N, h);
-            let bias: Vec<f64> = (0..h.cols()).map(|j| b.as_slice()[super::place(b.len(), j)]).collect();
+            let bias = Room::of((0..h.cols()).map(|j| b.as_slice()[super::place(b.len(), j)]));
             let last = i + 1 == self.weights.len();
             vectorize(Activate { h: h.as_mut_slice(), bias: &bias, last });
         }

@@ -15,7 +15,7 @@ use super::{Shape, Stationary};
 use crate::kernel::BLOCK_POINTS as WIDTH;
 use crate::kernel::blocks::{CrossBlocks, at};
 use crate::mat::Mat;
-use crate::scratch::Room;
+use crate::scratch::{Room, Scratch};
 use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
 
 /// Points side by side.
@@ -34,7 +34,7 @@ pub(super) struct Tile<'a, S: Shape> {
     /// Points likewise, Q×L.
     x: Mat,
     /// σ²∂κ/∂r² of each block, M×L.
-    slopes: Vec<Vec<f64>>,
+    slopes: Vec<Scratch>,
     /// H of some points.
     h: Room<Lanes>,
     /// Y: M for each column.
@@ -115,7 +115,7 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
 
     fn finish(&mut self, theta: &mut [f64], z_bar: &mut Mat) {
         let (m, dim) = (self.z.rows(), self.kernel.dim);
-        let mut l_bar = vec![0.0; dim];
+        let mut l_bar = Room::filled(0.0, dim);
         match &mut self.wide {
             Some(wide) => wide.finish(&self.inverse, &mut l_bar, z_bar),
             None => {
@@ -152,7 +152,9 @@ impl<S: Shape> Laned for Cross<'_, '_, S> {
         let (width, dim) = (x.cols(), kernel.dim);
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
         let slope = at(slopes, self.place);
-        slope.resize(z.rows() * width, 0.0);
+        if slope.len() != z.rows() * width {
+            *slope = Scratch::take(z.rows() * width);
+        }
         // A row waits with its arguments for the next one, whose roots are taken beside its powers.
         let (mut slopes, scales) = (slope.chunks_exact_mut(width), (variance, alpha));
         let mut before: &mut [f64] = &mut [];

@@ -14,6 +14,7 @@ use super::{Shape, Stationary};
 use crate::kernel::{BLOCK_POINTS, CrossBlocks, KernelGrad};
 use crate::linalg::{self, Op};
 use crate::mat::Mat;
+use crate::scratch::Room;
 use crate::vmath::{Vectorized, fma, vectorize};
 
 /// From so many columns on the products are faster.
@@ -29,11 +30,11 @@ pub(super) struct Wide {
     /// Room for H, ZᵀH and s.
     h: Mat,
     zh: Mat,
-    s: Vec<f64>,
+    s: Room<f64>,
     /// HXᵀ, t, and Σ x ∘ (s x − ZᵀH), of all blocks.
     hx: Mat,
-    t: Vec<f64>,
-    l_bar: Vec<f64>,
+    t: Room<f64>,
+    l_bar: Room<f64>,
 }
 
 impl Wide {
@@ -41,10 +42,10 @@ impl Wide {
         Wide {
             h: Mat::default(),
             zh: Mat::default(),
-            s: Vec::new(),
+            s: Room::default(),
             hx: Mat::zeros(z.rows(), z.cols()),
-            t: vec![0.0; z.rows()],
-            l_bar: vec![0.0; z.cols()],
+            t: Room::filled(0.0, z.rows()),
+            l_bar: Room::filled(0.0, z.cols()),
             z: z.clone(),
         }
     }
@@ -61,8 +62,7 @@ impl Wide {
         self.zh.fill(0.0);
         linalg::gemm(1.0, &self.z, Op::T, &self.h, Op::N, &mut self.zh);
         linalg::gemm(1.0, &self.h, Op::N, x, Op::T, &mut self.hx);
-        self.s.clear();
-        self.s.resize(x.cols(), 0.0);
+        self.s = Room::filled(0.0, x.cols());
         vectorize(Gather { wide: self, x, inverse, x_bar });
     }
 
