@@ -15,10 +15,12 @@ const SMALL: usize = 1 << 16;
 const SHELVES: usize = shelf(SMALL) + 1;
 /// A thread keeps so many numbers on each of its shelves, about: some megabytes on all of them at the most.
 const OWN_NUMBERS: usize = 1 << 15;
-/// So many large buffers that are no thread's own are kept, or small ones of a size, and so many numbers in all of them.
+/// So many large buffers that are no thread's own are kept, or small ones of a size.
 const MOST_BUFFERS: usize = 256;
+const MOST_ALIKE: usize = 1 << 14;
+/// So many numbers in all large ones, 34 MB, and in all small ones: 50 MB, more than a rule keeps for the way back.
 const MOST_LARGE: usize = 1 << 22;
-const MOST_SMALL: usize = 1 << 21;
+const MOST_SMALL: usize = 3 << 21;
 
 type Shelves = [Vec<Vec<f64>>; SHELVES];
 const EMPTY: Shelves = [const { Vec::new() }; SHELVES];
@@ -26,12 +28,21 @@ const EMPTY: Shelves = [const { Vec::new() }; SHELVES];
 thread_local! {
     static OWN: RefCell<Shelves> = const { RefCell::new(EMPTY) };
 }
-static COMMON: Mutex<Common> =
-    Mutex::new(Common { small: EMPTY, small_numbers: 0, large: Vec::new(), large_numbers: 0 });
+static COMMON: Mutex<Common> = Mutex::new(Common {
+    small: EMPTY,
+    asked: [0; SHELVES],
+    clock: 0,
+    small_numbers: 0,
+    large: Vec::new(),
+    large_numbers: 0,
+});
 
 /// Buffers that no thread has, and the numbers in all of them.
 struct Common {
     small: Shelves,
+    /// When a buffer of each shelf was asked for last.
+    asked: [u64; SHELVES],
+    clock: u64,
     small_numbers: usize,
     large: Vec<Vec<f64>>,
     large_numbers: usize,
@@ -43,7 +54,23 @@ impl Common {
     }
 
     fn small(&mut self, shelf: usize) -> Option<Vec<f64>> {
+        self.clock += 1;
+        self.asked[shelf] = self.clock;
+        self.pop(shelf)
+    }
+
+    fn pop(&mut self, shelf: usize) -> Option<Vec<f64>> {
         self.small[shelf].pop().inspect(|buffer| self.small_numbers -= buffer.capacity())
+    }
+
+    /// Makes room for so many numbers by what was not asked for since a buffer of this shelf was.
+    fn forget(&mut self, shelf: usize, numbers: usize) {
+        while self.small_numbers + numbers > MOST_SMALL {
+            let full = (0..SHELVES).filter(|at| !self.small[*at].is_empty());
+            let oldest = full.min_by_key(|at| self.asked[*at]);
+            let Some(oldest) = oldest.filter(|at| self.asked[*at] < self.asked[shelf]) else { return };
+            self.pop(oldest);
+        }
     }
 
     /// A buffer that has room for so many numbers and not twice as many.
@@ -54,11 +81,14 @@ impl Common {
 
     /// Keeps a buffer, or gives it back where there is no room for it.
     fn put(&mut self, buffer: Vec<f64>) -> Option<Vec<f64>> {
-        let (on, numbers, most) = match shelf_of(&buffer) {
-            Some(shelf) => (&mut self.small[shelf], &mut self.small_numbers, MOST_SMALL),
-            None => (&mut self.large, &mut self.large_numbers, MOST_LARGE),
+        let (on, alike, numbers, most) = match shelf_of(&buffer) {
+            Some(shelf) => {
+                self.forget(shelf, buffer.capacity());
+                (&mut self.small[shelf], MOST_ALIKE, &mut self.small_numbers, MOST_SMALL)
+            }
+            None => (&mut self.large, MOST_BUFFERS, &mut self.large_numbers, MOST_LARGE),
         };
-        if on.len() >= MOST_BUFFERS || *numbers + buffer.capacity() > most {
+        if on.len() >= alike || *numbers + buffer.capacity() > most {
             return Some(buffer);
         }
         *numbers += buffer.capacity();
@@ -345,7 +375,7 @@ mod tests {
         assert!(mat.is_empty());
         let common = Common::get();
         assert!(common.large.len() <= MOST_BUFFERS && common.large_numbers <= MOST_LARGE);
-        assert!(common.small.iter().all(|on| on.len() <= MOST_BUFFERS) && common.small_numbers <= MOST_SMALL);
+        assert!(common.small.iter().all(|on| on.len() <= MOST_ALIKE) && common.small_numbers <= MOST_SMALL);
         assert_eq!(common.large.iter().map(Vec::capacity).sum::<usize>(), common.large_numbers);
         assert_eq!(common.small.iter().flatten().map(Vec::capacity).sum::<usize>(), common.small_numbers);
     }
@@ -358,6 +388,28 @@ mod tests {
             drop(one);
             assert_eq!(Scratch::take(len).as_ptr(), at);
         }
+    }
+
+    #[test]
+    fn what_nobody_asks_for_any_more_makes_room() {
+        let of = |len: usize| Vec::with_capacity(rounded(len));
+        let mut common = Common {
+            small: EMPTY,
+            asked: [0; SHELVES],
+            clock: 0,
+            small_numbers: 0,
+            large: Vec::new(),
+            large_numbers: 0,
+        };
+        let shelves = [SMALL, SMALL / 2].map(shelf);
+        assert!(common.small(shelves[0]).is_none());
+        while common.put(of(SMALL)).is_none() {}
+        assert_eq!(common.small[shelves[0]].len(), MOST_SMALL / SMALL);
+        assert!(common.put(of(SMALL / 2)).is_some(), "nobody asked for it");
+        assert!(common.small(shelves[1]).is_none());
+        assert!(common.put(of(SMALL / 2)).is_none());
+        assert_eq!(shelves.map(|at| common.small[at].len()), [MOST_SMALL / SMALL - 1, 1]);
+        assert!(common.small_numbers <= MOST_SMALL);
     }
 
     #[test]

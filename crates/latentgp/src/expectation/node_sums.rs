@@ -8,15 +8,15 @@ use super::nodes::{Drawn, Nodes, Tile};
 use super::points::Points;
 use super::rule::Rule;
 use super::{Gaussians, Psi, PsiGrad};
-use crate::blocks::{self, part_rows};
-use crate::kernel::{CrossBlocks, Kernel, blocks_of};
+use crate::blocks::{self, Parts, part_rows};
+use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky, Op, Whitener};
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch::{self, Room, Scratch};
 use crate::vmath::even_groups;
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 /// So many numbers, 40 MB, are kept for the way back: the kernel's values, and what they are made of.
 const MOST_KEPT: f64 = 5e6;
@@ -69,43 +69,65 @@ pub(super) enum Keep {
     All,
 }
 
-/// What works on some points; all tiles if they are kept, and room for one.
-pub(super) struct Work<'a> {
-    blocks: Box<dyn CrossBlocks + 'a>,
-    points: Points,
-    tile: Tile,
-    kept: Vec<Tile>,
-    k_bar: Mat,
-    x_bar: Mat,
-    /// Room for K whitened, for K with weights, and for what all tiles of some points share: Ψ1ᵀ or its gradient.
-    white: Mat,
-    weighted: Mat,
-    shared: Mat,
-}
+/// Tiles that are kept, in a list that is used again.
+#[derive(Default)]
+pub(super) struct Tiles(Vec<Tile>);
 
-impl Drop for Work<'_> {
-    fn drop(&mut self) {
-        let room = [&mut self.k_bar, &mut self.x_bar, &mut self.white, &mut self.weighted, &mut self.shared];
-        room.into_iter().for_each(scratch::give);
+/// Lists that no tile is in.
+static LISTS: Mutex<Vec<Vec<Tile>>> = Mutex::new(Vec::new());
+/// So many of them are kept.
+const MOST_LISTS: usize = 64;
+
+impl Tiles {
+    fn take() -> Self {
+        Tiles(LISTS.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default())
     }
 }
 
-impl<'a, R: Rule> Plan<'a, R> {
-    pub fn new(
-        rule: &'a R,
-        kernel: &'a dyn Kernel,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        whiten: Option<&'a Cholesky>,
-    ) -> Self {
-        let weights = Scratch::from(rule.weights(q.dim()));
-        let common = common(&weights);
-        Plan {
-            nodes: Nodes::new(rule, kernel, q, z, weights.len()),
-            weights,
-            common,
-            whiten: whiten.map(Whitener::new),
+impl Drop for Tiles {
+    fn drop(&mut self) {
+        self.0.clear();
+        let mut lists = LISTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.0.capacity() > 0 && lists.len() < MOST_LISTS {
+            lists.push(std::mem::take(&mut self.0));
         }
+    }
+}
+
+/// Room for one tile of some points, and for what all tiles of them share: Ψ1ᵀ or its gradient.
+#[derive(Default)]
+struct Work {
+    points: Points,
+    tile: Tile,
+    shared: Mat,
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        scratch::give(&mut self.shared);
+    }
+}
+
+impl<R: Rule> Plan<'_, R> {
+    /// Calls `work` with the plan.
+    pub fn make(
+        rule: &R,
+        kernel: &dyn Kernel,
+        q: &Gaussians,
+        z: &Mat,
+        whiten: Option<&Cholesky>,
+        work: &mut dyn FnMut(&Plan<'_, R>),
+    ) {
+        kernel.blocks(z, &mut |blocks| {
+            let weights = Scratch::from(rule.weights(q.dim()));
+            let common = common(&weights);
+            work(&Plan {
+                nodes: Nodes::new(rule, (kernel, blocks), q, z, weights.len()),
+                weights,
+                common,
+                whiten: whiten.map(Whitener::new),
+            });
+        });
     }
 
     /// Operations a point, roughly.
@@ -118,7 +140,7 @@ impl<'a, R: Rule> Plan<'a, R> {
     pub fn keeps(&self) -> Keep {
         let places = self.nodes.count as f64 * self.nodes.q.n() as f64;
         let (m, dim) = (self.nodes.z.rows(), self.nodes.q.dim());
-        let blocks = blocks_of(self.nodes.kernel, self.nodes.z);
+        let blocks = self.nodes.blocks;
         let most = if blocks.is_cheap() { MOST_CHEAP } else { MOST_KEPT };
         if places * (blocks.kept() + m + 2 * dim) as f64 <= most {
             Keep::All
@@ -129,24 +151,12 @@ impl<'a, R: Rule> Plan<'a, R> {
         }
     }
 
-    fn work(&self) -> Work<'a> {
-        Work {
-            blocks: blocks_of(self.nodes.kernel, self.nodes.z),
-            points: Points::default(),
-            tile: Tile::default(),
-            kept: Vec::new(),
-            k_bar: Mat::default(),
-            x_bar: Mat::default(),
-            white: Mat::default(),
-            weighted: Mat::default(),
-            shared: Mat::default(),
-        }
-    }
-
-    /// Ψ0, the lower triangle of Ψ2, and what worked on some points; adds their rows of Ψ1.
-    fn forward(&self, points: Range<usize>, psi1: &mut [f64], keep: Keep) -> (f64, Mat, Work<'a>) {
+    /// Ψ0, the lower triangle of Ψ2, and what is kept of some points; adds their rows of Ψ1.
+    fn forward(&self, points: Range<usize>, psi1: &mut [f64], keep: Keep) -> (f64, Mat, Tiles) {
         let (m, from) = (self.nodes.z.rows(), points.start);
-        let (mut psi0, mut psi2, mut work) = (0.0, Mat::zeros(m, m), self.work());
+        let (mut psi0, mut psi2, mut work) = (0.0, Mat::zeros(m, m), Work::default());
+        let (mut white, mut weighted) = (Mat::default(), Mat::default());
+        let mut kept = if keep == Keep::Nothing { Tiles::default() } else { Tiles::take() };
         for points in even_groups(points, MOST_POINTS) {
             let (rows, mut drawn) = (points.len(), Drawn::default());
             let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
@@ -154,9 +164,9 @@ impl<'a, R: Rule> Plan<'a, R> {
             work.shared.fill(0.0);
             work.points.place(points, self.nodes.q, 1);
             for nodes in self.nodes.batches(rows) {
-                let Work { blocks, points, tile, kept, white, weighted, shared, .. } = &mut work;
+                let Work { points, tile, shared } = &mut work;
                 self.nodes.draw(points, nodes, &mut drawn, tile);
-                self.nodes.cross(points, tile, &mut **blocks);
+                self.nodes.cross(points, tile);
                 let weights = &self.weights[tile.nodes.clone()];
                 psi0 += self.nodes.diag(points, tile, weights);
                 for j in 0..m {
@@ -167,58 +177,49 @@ impl<'a, R: Rule> Plan<'a, R> {
                 }
                 let k = match &self.whiten {
                     Some(by) => {
-                        by.apply(&tile.k, white);
-                        &*white
+                        by.apply(&tile.k, &mut white);
+                        &white
                     }
                     None => &tile.k,
                 };
                 match self.common {
                     Some(w) => linalg::add_abt_lower(w, k, k, &mut psi2),
                     None => {
-                        scratch::copy(k, weighted);
-                        weigh(weighted, rows, weights);
-                        linalg::add_abt_lower(1.0, k, weighted, &mut psi2);
+                        scratch::copy(k, &mut weighted);
+                        weigh(&mut weighted, rows, weights);
+                        linalg::add_abt_lower(1.0, k, &weighted, &mut psi2);
                     }
                 }
                 match keep {
                     Keep::Nothing => {}
-                    Keep::Nodes => kept.push(tile.take_nodes()),
-                    Keep::All => kept.push(std::mem::replace(tile, Tile::at(tile.place + 1))),
+                    Keep::Nodes => kept.0.push(tile.take_nodes()),
+                    Keep::All => kept.0.push(std::mem::take(tile)),
                 }
             }
             psi1.chunks_exact_mut(m).enumerate().for_each(|(i, row)| {
                 row.iter_mut().enumerate().for_each(|(j, out)| *out += work.shared[(j, i)]);
             });
         }
-        [&mut work.white, &mut work.weighted].into_iter().for_each(scratch::give);
-        (psi0, psi2, work)
+        [&mut white, &mut weighted].into_iter().for_each(scratch::give);
+        (psi0, psi2, kept)
     }
 
-    /// Ψ, and what worked on each part where it is kept.
-    pub fn psi(&self, keep: Keep) -> (Psi, Vec<Mutex<Option<Box<Work<'a>>>>>) {
+    /// Ψ, and what is kept of each part.
+    pub fn psi(&self, keep: Keep) -> (Psi, Parts<Tiles>) {
         let (n, m) = (self.nodes.q.n(), self.nodes.z.rows());
-        let (mut psi, mut kept) = (Psi::zeros(n, m), Vec::new());
+        let mut psi = Psi::zeros(n, m);
         if n == 0 || m == 0 {
-            return (psi, kept);
+            return (psi, Parts::new());
         }
         let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
-            let (psi0, psi2, mut work) = self.forward(points, psi1, keep);
-            let kept = match keep {
-                Keep::Nothing => None,
-                Keep::Nodes => {
-                    let mut fresh = self.work();
-                    std::mem::swap(&mut fresh.kept, &mut work.kept);
-                    Some(Box::new(fresh))
-                }
-                Keep::All => Some(Box::new(work)),
-            };
-            (psi0, psi2, kept)
+            self.forward(points, psi1, keep)
         });
-        for (psi0, psi2, work) in parts {
+        let add = |(psi0, psi2, kept)| {
             psi.psi0 += psi0;
             psi.psi2.add_scaled(1.0, &psi2);
-            kept.push(Mutex::new(work));
-        }
+            kept
+        };
+        let kept = parts.into_iter().map(add).collect();
         linalg::mirror_lower(&mut psi.psi2);
         (psi, kept)
     }
@@ -227,7 +228,7 @@ impl<'a, R: Rule> Plan<'a, R> {
     fn backward(
         &self,
         points: Range<usize>,
-        kept: Option<Work<'a>>,
+        kept: &[Tile],
         bar: &Psi,
         doubled: &Mat,
         mean: &mut [f64],
@@ -237,7 +238,9 @@ impl<'a, R: Rule> Plan<'a, R> {
         let mut theta = Room::filled(0.0, param::count(self.nodes.kernel));
         let mut z_bar = Mat::zeros(m, dim);
         let weight = self.common.unwrap_or(1.0);
-        let (mut work, mut next) = (kept.unwrap_or_else(|| self.work()), 0);
+        let (mut work, mut kept) = (Work::default(), kept.iter());
+        let (mut k_bar, mut x_bar) = (Mat::default(), Mat::default());
+        let mut gathered = self.nodes.blocks.gather();
         for points in even_groups(points, MOST_POINTS) {
             let (rows, own) = (points.len(), (points.start - from) * dim..(points.end - from) * dim);
             scratch::shape(&mut work.shared, m, rows);
@@ -248,21 +251,20 @@ impl<'a, R: Rule> Plan<'a, R> {
             work.points.place(points, self.nodes.q, 1);
             work.points.clear_bars();
             for nodes in self.nodes.batches(rows) {
-                let Work { blocks, points, tile, kept, k_bar, x_bar, shared, .. } = &mut work;
-                let tile = match kept.get_mut(next) {
+                let Work { points, tile, shared } = &mut work;
+                let tile = match kept.next() {
                     Some(kept) if kept.has_values() => kept,
                     some => {
                         match some {
-                            Some(kept) => tile.put_nodes(kept),
+                            Some(kept) => tile.copy_nodes(kept),
                             None => self.nodes.draw(points, nodes, &mut drawn, tile),
                         }
-                        self.nodes.cross(points, tile, &mut **blocks);
+                        self.nodes.cross(points, tile);
                         tile
                     }
                 };
-                next += 1;
                 let weights = &self.weights[tile.nodes.clone()];
-                scratch::shape(k_bar, m, tile.k.cols());
+                scratch::shape(&mut k_bar, m, tile.k.cols());
                 for j in 0..m {
                     let row = k_bar.row_mut(j);
                     row[rows * weights.len()..].fill(0.0);
@@ -270,21 +272,22 @@ impl<'a, R: Rule> Plan<'a, R> {
                         .take(weights.len())
                         .for_each(|node| node.copy_from_slice(shared.row(j)));
                 }
-                linalg::gemm(1.0, doubled, Op::N, &tile.k, Op::N, k_bar);
+                linalg::gemm(1.0, doubled, Op::N, &tile.k, Op::N, &mut k_bar);
                 if self.common.is_none() {
-                    weigh(k_bar, rows, weights);
+                    weigh(&mut k_bar, rows, weights);
                 }
-                self.nodes.pull(points, tile, &mut **blocks, k_bar, x_bar);
+                self.nodes.pull(points, tile, &k_bar, &mut x_bar, &mut gathered);
                 self.nodes.pull_diag(points, tile, weights, bar.psi0, &mut theta);
             }
             work.points.hand_out(&mut mean[own.clone()], &mut var[own]);
         }
-        work.blocks.finish(&mut theta, &mut z_bar);
+        [&mut k_bar, &mut x_bar].into_iter().for_each(scratch::give);
+        self.nodes.blocks.finish(&gathered, &mut theta, &mut z_bar);
         (theta, z_bar)
     }
 
     /// Adds the gradient, from what each part kept.
-    pub fn psi_adjoint(&self, kept: &[Mutex<Option<Box<Work<'a>>>>], bar: &Psi, grad: PsiGrad<'_>) {
+    pub fn psi_adjoint(&self, kept: &[Tiles], bar: &Psi, grad: PsiGrad<'_>) {
         let n = self.nodes.q.n();
         if n == 0 || self.nodes.z.rows() == 0 || self.nodes.q.dim() == 0 {
             return;
@@ -292,8 +295,8 @@ impl<'a, R: Rule> Plan<'a, R> {
         let doubled = doubled(&bar.psi2, self.common.unwrap_or(1.0));
         let rows = part_rows(n);
         let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, [mean, var]| {
-            let kept = kept.get(points.start / rows).and_then(|k| k.lock().ok()?.take());
-            self.backward(points, kept.map(|work| *work), bar, &doubled, mean, var)
+            let kept = kept.get(points.start / rows).map_or(&[][..], |tiles| &tiles.0);
+            self.backward(points, kept, bar, &doubled, mean, var)
         });
         for (theta, z_bar) in &parts {
             grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);
@@ -316,7 +319,7 @@ mod tests {
             var: Mat::from_fn(n, 2, |i, j| 0.1 + at(j, i).powi(2)),
         };
         let z = Mat::from_fn(5, 2, |i, j| at(i + 11, j + 2));
-        assert!(Plan::new(rule, kernel, &q, &z, None).keeps() == keeps);
+        Plan::make(rule, kernel, &q, &z, None, &mut |plan| assert!(plan.keeps() == keeps));
         let mut kzz = Mat::eye(5);
         kernel.gram(&z, &mut kzz);
         (0..5).for_each(|i| kzz[(i, i)] += 0.1);

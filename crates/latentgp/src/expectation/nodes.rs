@@ -6,7 +6,7 @@
 use super::Gaussians;
 use super::points::Points;
 use super::rule::{DRAWN_TOGETHER, Rule};
-use crate::kernel::{BLOCK_POINTS, CrossBlocks, Kernel, KernelGrad};
+use crate::kernel::{BLOCK_POINTS, CrossBlocks, Kernel, KernelGrad, Mats};
 use crate::mat::Mat;
 use crate::scratch::{self, Room};
 use crate::vmath::even_groups;
@@ -27,6 +27,7 @@ enum Layout {
 pub(super) struct Nodes<'a, R: Rule> {
     rule: &'a R,
     pub kernel: &'a dyn Kernel,
+    pub blocks: &'a dyn CrossBlocks,
     pub q: &'a Gaussians,
     pub z: &'a Mat,
     layout: Layout,
@@ -55,29 +56,22 @@ pub(super) struct Tile {
     pub k: Mat,
     xi: Mat,
     x: Mat,
-    /// Which of the kernel's blocks is its own.
-    pub place: usize,
+    /// What the kernel keeps of it.
+    kept: Mats,
 }
 
 impl Tile {
-    /// One to come, at that place of the kernel's blocks.
-    pub fn at(place: usize) -> Self {
-        let mut tile = Tile::default();
-        tile.place = place;
-        tile
-    }
-
     /// Its nodes alone, and what is left has none.
     pub fn take_nodes(&mut self) -> Tile {
-        let mut own = Tile::at(self.place);
+        let mut own = Tile::default();
         (own.nodes, own.xi) = (self.nodes.clone(), std::mem::take(&mut self.xi));
         own
     }
 
-    /// Takes the nodes of another.
-    pub fn put_nodes(&mut self, other: &mut Tile) {
-        scratch::give(&mut self.xi);
-        (self.nodes, self.xi) = (other.nodes.clone(), std::mem::take(&mut other.xi));
+    /// The nodes of another.
+    pub fn copy_nodes(&mut self, other: &Tile) {
+        self.nodes = other.nodes.clone();
+        scratch::copy(&other.xi, &mut self.xi);
     }
 
     /// Whether K is there.
@@ -93,7 +87,7 @@ impl Tile {
 
 impl Drop for Tile {
     fn drop(&mut self) {
-        [&mut self.k, &mut self.xi, &mut self.x].into_iter().for_each(scratch::give);
+        [&mut self.k, &mut self.xi, &mut self.x].into_iter().chain(&mut self.kept).for_each(scratch::give);
     }
 }
 
@@ -105,13 +99,19 @@ pub(super) fn lanes(places: usize) -> usize {
 }
 
 impl<'a, R: Rule> Nodes<'a, R> {
-    pub fn new(rule: &'a R, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat, count: usize) -> Self {
+    pub fn new(
+        rule: &'a R,
+        (kernel, blocks): (&'a dyn Kernel, &'a dyn CrossBlocks),
+        q: &'a Gaussians,
+        z: &'a Mat,
+        count: usize,
+    ) -> Self {
         let layout = match rule.draw(0, 0, &mut []) {
             true => Layout::Own,
             false => Layout::Shared(rule.nodes(q.dim())),
         };
         let somewhere = kernel.constant_diag().then(|| Mat::zeros(1, q.dim()));
-        Nodes { rule, kernel, q, z, layout, count, somewhere }
+        Nodes { rule, kernel, blocks, q, z, layout, count, somewhere }
     }
 
     /// Whether each point has its own nodes.
@@ -173,7 +173,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
     }
 
     /// K of a tile whose nodes were taken.
-    pub fn cross(&self, points: &Points, tile: &mut Tile, blocks: &mut dyn CrossBlocks) {
+    pub fn cross(&self, points: &Points, tile: &mut Tile) {
         let (rows, places) = (points.lanes(), tile.places(points));
         scratch::shape(&mut tile.x, tile.xi.rows(), tile.xi.cols());
         for q in 0..tile.x.rows() {
@@ -187,7 +187,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
             x[places..].fill(last);
         }
         scratch::shape(&mut tile.k, self.z.rows(), tile.xi.cols());
-        blocks.cross(tile.place, &tile.x, &mut tile.k);
+        self.blocks.cross(&tile.x, &mut tile.kept, &mut tile.k);
         for j in 0..tile.k.rows() {
             tile.k.row_mut(j)[places..].fill(0.0);
         }
@@ -206,18 +206,11 @@ impl<'a, R: Rule> Nodes<'a, R> {
         diag.chunks_exact(rows).zip(weights).map(|(d, w)| w * d.iter().sum::<f64>()).sum()
     }
 
-    /// Adds the gradient of Σ K̄ ∘ K of a tile to that of its points; what is left is in the blocks.
-    pub fn pull(
-        &self,
-        points: &mut Points,
-        tile: &Tile,
-        blocks: &mut dyn CrossBlocks,
-        k_bar: &Mat,
-        x_bar: &mut Mat,
-    ) {
+    /// Adds the gradient of Σ K̄ ∘ K of a tile to that of its points; what is left is gathered.
+    pub fn pull(&self, points: &mut Points, tile: &Tile, k_bar: &Mat, x_bar: &mut Mat, gathered: &mut Mats) {
         scratch::shape(x_bar, tile.x.rows(), tile.x.cols());
         x_bar.fill(0.0);
-        blocks.cross_adjoint(tile.place, &tile.x, &tile.k, k_bar, x_bar);
+        self.blocks.pull(&tile.x, &tile.kept, &tile.k, k_bar, x_bar, gathered);
         pull_points(points, tile, x_bar);
     }
 

@@ -95,10 +95,12 @@ fn psi(
     whiten: Option<&Cholesky>,
 ) -> Result<Psi> {
     check_all(rule, kernel, q, z, whiten)?;
-    Ok(match Stars::new(rule, kernel, q, z) {
-        Some(stars) => stars.psi(whiten),
-        None => Plan::new(rule, kernel, q, z, whiten).psi(Keep::Nothing).0,
-    })
+    if let Some(stars) = Stars::new(rule, kernel, q, z) {
+        return Ok(stars.psi(whiten));
+    }
+    let mut psi = Psi::zeros(0, 0);
+    Plan::make(rule, kernel, q, z, whiten, &mut |plan| psi = plan.psi(Keep::Nothing).0);
+    Ok(psi)
 }
 
 impl<R: Rule> Expectation for R {
@@ -126,12 +128,15 @@ impl<R: Rule> Expectation for R {
         if let Some(stars) = Stars::new(self, kernel, q, z) {
             return stars.psi_and_back(whiten, between);
         }
-        let plan = Plan::new(self, kernel, q, z, whiten);
-        let (psi, kept) = plan.psi(plan.keeps());
-        let (mut bar, grad) = between(psi)?;
-        plan.psi_adjoint(&kept, &bar, grad);
-        scratch::give(&mut bar.psi1);
-        Ok(())
+        let mut done = Ok(());
+        Plan::make(self, kernel, q, z, whiten, &mut |plan| {
+            let (psi, kept) = plan.psi(plan.keeps());
+            done = between(psi).map(|(mut bar, grad)| {
+                plan.psi_adjoint(&kept, &bar, grad);
+                scratch::give(&mut bar.psi1);
+            });
+        });
+        done
     }
 
     fn psi_adjoint(
@@ -143,10 +148,16 @@ impl<R: Rule> Expectation for R {
         grad: PsiGrad<'_>,
     ) -> Result<()> {
         check_all(self, kernel, q, z, None)?;
-        match Stars::new(self, kernel, q, z) {
-            Some(stars) => stars.psi_adjoint(bar, grad),
-            None => Plan::new(self, kernel, q, z, None).psi_adjoint(&[], bar, grad),
+        if let Some(stars) = Stars::new(self, kernel, q, z) {
+            stars.psi_adjoint(bar, grad);
+            return Ok(());
         }
+        let mut grad = Some(grad);
+        Plan::make(self, kernel, q, z, None, &mut |plan| {
+            if let Some(grad) = grad.take() {
+                plan.psi_adjoint(&[], bar, grad);
+            }
+        });
         Ok(())
     }
 

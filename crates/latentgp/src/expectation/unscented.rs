@@ -3,7 +3,7 @@
 use super::rule::Rule;
 use crate::error::{Error, Result};
 use crate::mat::Mat;
-use crate::scratch;
+use crate::scratch::{self, Scratch};
 
 /// The unscented transformation of de Souza et al. (AISTATS 2021): 2Q nodes ±√Q e_q, weights 1/2Q.
 ///
@@ -118,7 +118,7 @@ impl Rule for MinimalSkew {
         weights
     }
     fn nodes(&self, dim: usize) -> Mat {
-        let weights = self.weights(dim);
+        let weights = Scratch::from(self.weights(dim));
         // Coordinate q (from 0) sits at −1/√(2w) for nodes 1..=q+1 and at +1/√(2w) for node q+2, w that node's.
         Mat::from_fn(dim + 2, dim, |s, q| {
             let at = 1.0 / (2.0 * weights[q + 2]).sqrt();

@@ -39,8 +39,8 @@ mod white;
 
 pub use arc_sine::ArcSine;
 pub use auto::{Auto, Formula};
-pub(crate) use blocks::blocks_of;
-pub use blocks::{BLOCK_POINTS, CrossBlocks};
+use blocks::Plain;
+pub use blocks::{BLOCK_POINTS, CrossBlocks, Mats};
 pub use closed_form::{ClosedForm, Few, Term};
 pub use constant::Constant;
 pub use cosine::Cosine;
@@ -63,6 +63,7 @@ pub use white::White;
 use crate::error::{Error, Result};
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized};
+use crate::scratch::Room;
 use std::fmt;
 
 /// Where the gradient of one pair of points is added.
@@ -135,7 +136,7 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
 
     /// Adds the gradient of Σ bar ∘ k(x, z).
     fn cross_adjoint(&self, x: &Mat, z: &Mat, bar: &Mat, mut grad: KernelGrad<'_>) {
-        let (mut gx, mut gz) = (vec![0.0; x.cols()], vec![0.0; z.cols()]);
+        let (mut gx, mut gz) = (Room::filled(0.0, x.cols()), Room::filled(0.0, z.cols()));
         for n in 0..x.rows() {
             for m in 0..z.rows() {
                 if bar[(n, m)] == 0.0 {
@@ -182,7 +183,7 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
 
     /// Adds the gradient of Σ bar_n k(x_n, x_n); `grad.z` is not used.
     fn diag_adjoint(&self, x: &Mat, bar: &[f64], mut grad: KernelGrad<'_>) {
-        let (mut gx, mut gz) = (vec![0.0; x.cols()], vec![0.0; x.cols()]);
+        let (mut gx, mut gz) = (Room::filled(0.0, x.cols()), Room::filled(0.0, x.cols()));
         for (n, &bar) in bar.iter().enumerate() {
             gx.fill(0.0);
             gz.fill(0.0);
@@ -198,10 +199,10 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
         None
     }
 
-    /// Blocks at many sets of points, in lanes, and the same Z, where they cost less than as many calls of
-    /// [`cross`](Self::cross) and [`cross_adjoint`](Self::cross_adjoint); `None` where they do not.
-    fn blocks(&self, _z: &Mat) -> Option<Box<dyn CrossBlocks + '_>> {
-        None
+    /// Calls `work` with the kernel's blocks at many sets of points, in lanes, and the same Z: by [`cross`](Self::cross) and
+    /// [`cross_adjoint`](Self::cross_adjoint), unless a kernel knows better.
+    fn blocks(&self, z: &Mat, work: &mut dyn FnMut(&dyn CrossBlocks)) {
+        work(&Plain { kernel: self, z });
     }
 
     /// Whether k(x, x) is the same everywhere, so that nobody need know x to compute it.
@@ -319,8 +320,8 @@ impl Kernel for Box<dyn Kernel> {
     fn star(&self) -> Option<&dyn StarKernel> {
         (**self).star()
     }
-    fn blocks(&self, z: &Mat) -> Option<Box<dyn CrossBlocks + '_>> {
-        (**self).blocks(z)
+    fn blocks(&self, z: &Mat, work: &mut dyn FnMut(&dyn CrossBlocks)) {
+        (**self).blocks(z, work);
     }
     fn constant_diag(&self) -> bool {
         (**self).constant_diag()

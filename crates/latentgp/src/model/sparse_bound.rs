@@ -69,6 +69,9 @@ const LOST: f64 = 1e-2;
 /// One for each group, of which there is one unless cells are missing.
 type Each<T> = SmallVec<[T; 1]>;
 
+/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all; or adjoints of Ψ0, Ψ2 and P.
+type GroupSums = (Each<(f64, Mat)>, Mat);
+
 /// Ψ of all rows: Ψ1 whole, Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group.
 struct GroupPsi {
     psi1: Mat,
@@ -76,7 +79,7 @@ struct GroupPsi {
 }
 
 /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of the only group, and P, of what may be whitened already.
-fn one_group(found: PsiY, whiten: Option<&Cholesky>, kzz: &Cholesky) -> (Each<(f64, Mat)>, Mat) {
+fn one_group(found: PsiY, whiten: Option<&Cholesky>, kzz: &Cholesky) -> GroupSums {
     let a = if whiten.is_some() { found.psi2 } else { kzz.whiten(&found.psi2) };
     (smallvec![(found.psi0, a)], found.p)
 }
@@ -139,7 +142,7 @@ impl SparseBound<'_> {
     }
 
     /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all.
-    fn group_psi_y(&self, q: &Gaussians, kzz: &Cholesky) -> Result<(Each<(f64, Mat)>, Mat)> {
+    fn group_psi_y(&self, q: &Gaussians, kzz: &Cholesky) -> Result<GroupSums> {
         let GroupPsi { mut psi1, each } = self.group_psi(q, kzz, self.whiten(kzz))?;
         let p = blocks::mul_tn(&psi1, &self.outputs.filled);
         scratch::give(&mut psi1);
@@ -231,16 +234,16 @@ impl SparseBound<'_> {
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
         if !self.outputs.is_complete() {
-            let (each, p) = self.group_psi_y(q, &kzz)?;
-            let (there, bars) = self.turn(each, p, &kzz, &mut grad, cost, aside)?;
-            self.pull_psi(q, &bars.0, blocks::mul_nt(1.0, y, &bars.1), &mut grad)?;
+            let sums = self.group_psi_y(q, &kzz)?;
+            let (there, (each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
+            self.pull_psi(q, &each, blocks::mul_nt(1.0, y, &p), &mut grad)?;
             return Ok(there);
         }
         let (whiten, mut there, mut once) = (self.whiten(&kzz), None, Some((grad, aside)));
         self.expectation.psi_y_and_back(self.kernel, q, self.z, y, whiten, &mut |found| {
             let (mut grad, aside) = once.take().expect("one way there");
-            let (each, p) = one_group(found, whiten, &kzz);
-            let (value, (mut each, p)) = self.turn(each, p, &kzz, &mut grad, cost, aside)?;
+            let sums = one_group(found, whiten, &kzz);
+            let (value, (mut each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
             there = Some(value);
             let (psi0, psi2) = each.remove(0);
             let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
@@ -253,13 +256,12 @@ impl SparseBound<'_> {
     /// adds the gradients that do not pass through Ψ.
     fn turn<A: Send>(
         &self,
-        mut each: Each<(f64, Mat)>,
-        p: Mat,
+        (mut each, p): GroupSums,
         kzz: &Cholesky,
         grad: &mut BoundGrad<'_>,
         cost: usize,
         aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
-    ) -> Result<((f64, A), (Each<(f64, Mat)>, Mat))> {
+    ) -> Result<((f64, A), GroupSums)> {
         let m = self.z.rows();
         let collapse = || {
             self.collapse(&each, &p, kzz, |of, c| {

@@ -2,76 +2,51 @@
 //! back, and the layers of a block are kept for its adjoint.
 
 use super::{Mlp, zeros_like};
-use crate::kernel::blocks::{CrossBlocks, at};
+use crate::kernel::blocks::{CrossBlocks, Mats};
 use crate::mat::Mat;
-use crate::scratch::Room;
 
 /// The blocks of a network with some Z.
 pub(super) struct Blocks<'a> {
-    network: &'a Mlp,
-    base: Box<dyn CrossBlocks + 'a>,
-    z: Mat,
-    /// The layers at Z, and what each block keeps.
-    z_layers: Vec<Mat>,
-    kept: Vec<Kept>,
-    /// ∂F/∂W and ∂F/∂b of all blocks.
-    theta: Room<f64>,
-    /// Room for the way back.
-    features_bar: Mat,
-    bar: Mat,
-    spare: Mat,
-    x_bar: Mat,
+    pub network: &'a Mlp,
+    /// Those of the base with the features of Z.
+    pub base: &'a dyn CrossBlocks,
+    pub z: &'a Mat,
+    /// The layers at Z.
+    pub z_layers: &'a [Mat],
 }
 
-/// The points of a block, one a row, the layers there, and the features in lanes.
-#[derive(Default)]
-struct Kept {
-    x: Mat,
-    layers: Vec<Mat>,
-    features: Mat,
-}
-
-impl<'a> Blocks<'a> {
-    /// `None` where the base has no blocks.
-    pub fn new(network: &'a Mlp, z: &Mat) -> Option<Self> {
-        let z_layers = network.forward(z);
-        let base = network.base.blocks(z_layers.last()?)?;
-        Some(Blocks {
-            network,
-            base,
-            z: z.clone(),
-            z_layers,
-            kept: Vec::new(),
-            theta: Room::filled(0.0, network.own()),
-            features_bar: Mat::default(),
-            bar: Mat::default(),
-            spare: Mat::default(),
-            x_bar: Mat::default(),
-        })
+impl Blocks<'_> {
+    fn layers(&self) -> usize {
+        self.z_layers.len()
     }
 }
 
+/// Keeps the layers at a block's points, the points, one a row, the features in lanes, and what the base keeps. Gathered are
+/// ∂F/∂W and ∂F/∂b, and what the base gathers.
 impl CrossBlocks for Blocks<'_> {
-    fn cross(&mut self, place: usize, x: &Mat, out: &mut Mat) {
-        let kept = at(&mut self.kept, place);
-        x.transpose_into(&mut kept.x);
-        self.network.forward_into(&kept.x, &mut kept.layers);
-        kept.layers[kept.layers.len() - 1].transpose_into(&mut kept.features);
-        self.base.cross(place, &kept.features, out);
+    fn cross(&self, x: &Mat, kept: &mut Mats, out: &mut Mat) {
+        let own = self.layers() + 2;
+        let mut of_base: Mats = kept.drain(own.min(kept.len())..).collect();
+        kept.resize(own, Mat::default());
+        let (layers, rest) = kept.split_at_mut(self.layers());
+        let [rows, features] = rest else { return };
+        x.transpose_into(rows);
+        self.network.forward_into(rows, layers);
+        layers[layers.len() - 1].transpose_into(features);
+        self.base.cross(features, &mut of_base, out);
+        kept.extend(of_base);
     }
 
-    fn cross_adjoint(&mut self, place: usize, _: &Mat, k: &Mat, bar: &Mat, x_bar: &mut Mat) {
-        let Kept { x, layers, features } = &self.kept[place];
-        self.features_bar.resize(features.rows(), features.cols());
-        self.features_bar.fill(0.0);
-        self.base.cross_adjoint(place, features, k, bar, &mut self.features_bar);
-        self.features_bar.transpose_into(&mut self.bar);
-        self.x_bar.resize(x.rows(), x.cols());
-        self.x_bar.fill(0.0);
-        let room = (&mut self.bar, &mut self.spare);
-        self.network.backward(x, layers, room, &mut self.theta, Some(&mut self.x_bar));
-        self.x_bar.transpose_into(&mut self.spare);
-        x_bar.add_scaled(1.0, &self.spare);
+    fn pull(&self, _: &Mat, kept: &[Mat], k: &Mat, bar: &Mat, x_bar: &mut Mat, gathered: &mut [Mat]) {
+        let (layers, rest) = kept.split_at(self.layers());
+        let ([rows, features, of_base @ ..], Some((theta, sums))) = (rest, gathered.split_first_mut()) else {
+            return;
+        };
+        let mut features_bar = zeros_like(features);
+        self.base.pull(features, of_base, k, bar, &mut features_bar, sums);
+        let (mut bar, mut spare, mut own) = (features_bar.t(), Mat::default(), zeros_like(rows));
+        self.network.backward(rows, layers, (&mut bar, &mut spare), theta.as_mut_slice(), Some(&mut own));
+        x_bar.add_scaled(1.0, &own.t());
     }
 
     fn kept(&self) -> usize {
@@ -80,14 +55,20 @@ impl CrossBlocks for Blocks<'_> {
         self.z.cols() + layers + features + self.base.kept()
     }
 
-    fn finish(&mut self, theta: &mut [f64], z_bar: &mut Mat) {
-        let (own, of_base) = theta.split_at_mut(self.theta.len());
-        let features = &self.z_layers[self.z_layers.len() - 1];
-        let mut bar = zeros_like(features);
-        self.base.finish(of_base, &mut bar);
-        let room = (&mut bar, &mut self.spare);
-        self.network.backward(&self.z, &self.z_layers, room, &mut self.theta, Some(z_bar));
-        own.iter_mut().zip(&self.theta).for_each(|(a, b)| *a += b);
-        self.theta.fill(0.0);
+    fn gather(&self) -> Mats {
+        let mut all = self.base.gather();
+        all.insert(0, Mat::zeros(1, self.network.own()));
+        all
+    }
+
+    fn finish(&self, gathered: &[Mat], theta: &mut [f64], z_bar: &mut Mat) {
+        let (Some((sums, of_base)), Some(features)) = (gathered.split_first(), self.z_layers.last()) else {
+            return;
+        };
+        let (own, theta) = theta.split_at_mut(sums.len());
+        let (mut bar, mut spare) = (zeros_like(features), Mat::default());
+        self.base.finish(of_base, theta, &mut bar);
+        own.iter_mut().zip(sums.as_slice()).for_each(|(a, b)| *a += b);
+        self.network.backward(self.z, self.z_layers, (&mut bar, &mut spare), own, Some(z_bar));
     }
 }

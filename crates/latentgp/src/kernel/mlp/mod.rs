@@ -5,7 +5,7 @@
 
 mod blocks;
 
-use super::{CrossBlocks, Kernel, KernelGrad, PointGrad, expression};
+use super::{CrossBlocks, Kernel, KernelGrad, Mats, PointGrad, expression};
 use crate::error::{Error, Result};
 use crate::linalg::{Op, gemm};
 use crate::mat::Mat;
@@ -15,6 +15,7 @@ use crate::vmath::{Vectorized, exp, vectorize};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
+use smallvec::smallvec;
 
 /// How many biases a layer has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,15 +92,14 @@ impl Mlp {
     }
 
     /// The output of every layer; the sign of a relu output tells its slope.
-    fn forward(&self, x: &Mat) -> Vec<Mat> {
-        let mut outputs = Vec::new();
+    fn forward(&self, x: &Mat) -> Mats {
+        let mut outputs = smallvec![Mat::default(); self.weights.len()];
         self.forward_into(x, &mut outputs);
         outputs
     }
 
-    /// The same in the memory of `outputs`.
-    fn forward_into(&self, x: &Mat, outputs: &mut Vec<Mat>) {
-        outputs.resize(self.weights.len(), Mat::default());
+    /// The same in the memory of `outputs`, one for each layer.
+    fn forward_into(&self, x: &Mat, outputs: &mut [Mat]) {
         for (i, (w, b)) in self.weights.iter().zip(&self.biases).enumerate() {
             let (before, from) = outputs.split_at_mut(i);
             let (input, h) = (before.last().unwrap_or(x), &mut from[0]);
@@ -304,8 +304,12 @@ impl Kernel for Mlp {
         self.backward(x, &hx, (&mut bx, &mut Mat::default()), own, grad.x);
     }
 
-    fn blocks(&self, z: &Mat) -> Option<Box<dyn CrossBlocks + '_>> {
-        Some(Box::new(blocks::Blocks::new(self, z)?))
+    fn blocks(&self, z: &Mat, work: &mut dyn FnMut(&dyn CrossBlocks)) {
+        let z_layers = self.forward(z);
+        let features = &z_layers[z_layers.len() - 1];
+        self.base.blocks(features, &mut |base| {
+            work(&blocks::Blocks { network: self, base, z, z_layers: &z_layers });
+        });
     }
 
     fn constant_diag(&self) -> bool {

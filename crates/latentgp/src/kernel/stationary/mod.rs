@@ -12,6 +12,7 @@ mod wide;
 pub(crate) use block::{LANES, pack};
 pub use shapes::{Shape, shape};
 
+use super::blocks::Plain;
 use super::expression;
 use super::{ClosedForm, CrossBlocks, Kernel, KernelGrad, PointGrad, StarKernel, Term};
 use crate::mat::Mat;
@@ -182,10 +183,12 @@ impl<S: Shape> Kernel for Stationary<S> {
         self.variance.get().is_normal().then_some(self)
     }
 
-    fn blocks(&self, z: &Mat) -> Option<Box<dyn CrossBlocks + '_>> {
+    fn blocks(&self, z: &Mat, work: &mut dyn FnMut(&dyn CrossBlocks)) {
         // There κ is read off K.
-        let known = !z.is_empty() && self.variance.get().is_normal();
-        known.then(|| Box::new(Tile::new(self, z)) as Box<dyn CrossBlocks>)
+        match !z.is_empty() && self.variance.get().is_normal() {
+            true => work(&Tile::new(self, z)),
+            false => work(&Plain { kernel: self, z }),
+        }
     }
 
     fn diag(&self, _: &Mat, out: &mut [f64]) {

@@ -7,16 +7,17 @@
 //!
 //! On the right, points and Z are shifted by the mean of Z and divided by ℓ: differences lose no more digits than the spread
 //! of the points costs them. The slope of κ is kept from a block to its adjoint. Inputs of many columns have their adjoint by
-//! products of matrices, see [`Wide`].
+//! products of matrices, see [`wide`].
 
 use super::shapes::advance;
-use super::wide::{WIDE, Wide};
+use super::wide::{self, WIDE};
 use super::{Shape, Stationary};
 use crate::kernel::BLOCK_POINTS as WIDTH;
-use crate::kernel::blocks::{CrossBlocks, at};
+use crate::kernel::blocks::{CrossBlocks, Mats};
 use crate::mat::Mat;
-use crate::scratch::{Room, Scratch};
+use crate::scratch::{self, Room};
 use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
+use smallvec::smallvec;
 
 /// Points side by side.
 type Lanes = [f64; WIDTH];
@@ -26,83 +27,71 @@ type Few = [f64; FEW];
 
 /// The blocks of a kernel with some Z.
 pub(super) struct Tile<'a, S: Shape> {
-    kernel: &'a Stationary<S>,
-    inverse: Room<f64>,
+    pub kernel: &'a Stationary<S>,
+    pub inverse: Room<f64>,
     /// The mean of Z, and (Z less the mean)/ℓ, M×Q.
     mean: Room<f64>,
-    z: Mat,
-    /// Points likewise, Q×L.
-    x: Mat,
-    /// σ²∂κ/∂r² of each block, M×L.
-    slopes: Vec<Scratch>,
-    /// H of some points.
-    h: Room<Lanes>,
-    /// Y: M for each column.
-    z_bar: Room<Few>,
-    /// Σ x X of each column.
-    l_bar: Room<Few>,
-    /// Σ K̄ ∘ K.
-    k_bar: Lanes,
-    alpha_bar: f64,
-    wide: Option<Wide>,
+    pub z: Mat,
 }
 
 impl<'a, S: Shape> Tile<'a, S> {
     pub fn new(kernel: &'a Stationary<S>, z: &Mat) -> Self {
-        let (m, dim) = (z.rows(), kernel.dim);
-        let (narrow, inverse) = (dim < WIDE, kernel.inverse_lengthscales());
-        let mean = Room::of((0..dim).map(|q| (0..m).map(|j| z[(j, q)]).sum::<f64>() / m as f64));
-        let mut tile = Tile {
-            kernel,
-            z: Mat::from_fn(m, dim, |j, q| (z[(j, q)] - mean[q]) * inverse[q]),
-            inverse,
-            x: Mat::default(),
-            slopes: Vec::new(),
-            h: Room::filled([0.0; WIDTH], m),
-            z_bar: Room::filled([0.0; FEW], if narrow { m * dim } else { 0 }),
-            l_bar: Room::filled([0.0; FEW], if narrow { dim } else { 0 }),
-            k_bar: [0.0; WIDTH],
-            alpha_bar: 0.0,
-            wide: None,
-            mean,
-        };
-        tile.wide = (!narrow).then(|| Wide::new(&tile.z));
-        tile
+        let (m, inverse) = (z.rows(), kernel.inverse_lengthscales());
+        let mean = Room::of((0..kernel.dim).map(|q| (0..m).map(|j| z[(j, q)]).sum::<f64>() / m as f64));
+        let z = Mat::from_fn(m, kernel.dim, |j, q| (z[(j, q)] - mean[q]) * inverse[q]);
+        Tile { kernel, inverse, mean, z }
     }
 
-    /// Takes some points.
-    fn take(&mut self, x: &Mat) {
+    /// Points likewise, Q×L.
+    fn place(&self, x: &Mat) -> Mat {
         debug_assert!(x.cols().is_multiple_of(WIDTH), "{} points", x.cols());
-        self.x.resize(x.rows(), x.cols());
-        let rows = self.x.as_mut_slice().chunks_exact_mut(x.cols()).zip(x.as_slice().chunks_exact(x.cols()));
+        let mut placed = scratch::any(x.rows(), x.cols());
+        let rows = placed.as_mut_slice().chunks_exact_mut(x.cols()).zip(x.as_slice().chunks_exact(x.cols()));
         for ((to, x), (mean, inverse)) in rows.zip(self.mean.iter().zip(&self.inverse)) {
             to.iter_mut().zip(x).for_each(|(to, x)| *to = (x - mean) * inverse);
         }
+        placed
+    }
+
+    fn is_wide(&self) -> bool {
+        self.kernel.dim >= WIDE
     }
 }
 
+/// Keeps σ²∂κ/∂r², M×L. Gathered are, last, Σ K̄ ∘ K in lanes and ᾱ; before them what [`wide`] says, or else in lanes Y, M for
+/// each column, and Σ x X of each column.
 impl<S: Shape> CrossBlocks for Tile<'_, S> {
-    fn cross(&mut self, place: usize, x: &Mat, out: &mut Mat) {
+    fn cross(&self, x: &Mat, kept: &mut Mats, out: &mut Mat) {
         if x.is_empty() {
             return;
         }
-        self.take(x);
-        in_lanes(Cross { tile: self, place, out });
+        kept.resize(1, Mat::default());
+        scratch::shape(&mut kept[0], out.rows(), out.cols());
+        let mut x = self.place(x);
+        in_lanes(Cross { tile: self, x: &x, slopes: kept[0].as_mut_slice(), out });
+        scratch::give(&mut x);
     }
 
-    fn cross_adjoint(&mut self, place: usize, x: &Mat, k: &Mat, bar: &Mat, x_bar: &mut Mat) {
+    fn pull(&self, x: &Mat, kept: &[Mat], k: &Mat, bar: &Mat, x_bar: &mut Mat, gathered: &mut [Mat]) {
         if x.is_empty() {
             return;
         }
-        self.take(x);
-        match self.wide.take() {
-            Some(mut wide) => {
-                vectorize(Slopes { tile: self, place, k, bar, h: wide.room(x.cols()) });
-                wide.adjoint(&self.x, &self.inverse, x_bar);
-                self.wide = Some(wide);
+        let mut x = self.place(x);
+        let Some((sums, rest)) = gathered.split_last_mut() else { return };
+        let slopes = Slopes { tile: self, x: &x, slopes: &kept[0], k, bar, sums: sums.as_mut_slice() };
+        match self.is_wide() {
+            true => {
+                let mut h = scratch::any(k.rows(), k.cols());
+                vectorize(All { slopes, h: &mut h });
+                wide::pull(self, &x, &h, x_bar, rest);
+                scratch::give(&mut h);
             }
-            None => vectorize(Adjoint { tile: self, place, k, bar, x_bar }),
+            false => {
+                let mut h = Room::filled([0.0; WIDTH], k.rows());
+                vectorize(Adjoint { slopes, h: &mut h, x_bar, gathered: rest });
+            }
         }
+        scratch::give(&mut x);
     }
 
     fn kept(&self) -> usize {
@@ -110,37 +99,46 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
     }
 
     fn is_cheap(&self) -> bool {
-        !S::HAS_ALPHA && self.wide.is_none()
+        !S::HAS_ALPHA && !self.is_wide()
     }
 
-    fn finish(&mut self, theta: &mut [f64], z_bar: &mut Mat) {
+    fn gather(&self) -> Mats {
         let (m, dim) = (self.z.rows(), self.kernel.dim);
+        let mut all = match self.is_wide() {
+            true => wide::gather(m, dim),
+            false => smallvec![Mat::zeros(dim * m, FEW), Mat::zeros(dim, FEW)],
+        };
+        all.push(Mat::zeros(1, WIDTH + 1));
+        all
+    }
+
+    fn finish(&self, gathered: &[Mat], theta: &mut [f64], z_bar: &mut Mat) {
+        let (m, dim) = (self.z.rows(), self.kernel.dim);
+        let Some((sums, rest)) = gathered.split_last() else { return };
         let mut l_bar = Room::filled(0.0, dim);
-        match &mut self.wide {
-            Some(wide) => wide.finish(&self.inverse, &mut l_bar, z_bar),
-            None => {
-                for q in 0..dim {
-                    let (twice, mut sum) = (2.0 * self.inverse[q], self.l_bar[q].iter().sum::<f64>());
-                    for j in 0..m {
-                        let own: f64 = self.z_bar[q * m + j].iter().sum();
-                        z_bar[(j, q)] -= twice * own;
-                        sum -= self.z[(j, q)] * own;
-                    }
-                    l_bar[q] = -twice * sum;
+        if self.is_wide() {
+            wide::finish(self, rest, &mut l_bar, z_bar);
+        } else {
+            for q in 0..dim {
+                let (twice, mut sum) = (2.0 * self.inverse[q], rest[1].row(q).iter().sum::<f64>());
+                for j in 0..m {
+                    let own: f64 = rest[0].row(q * m + j).iter().sum();
+                    z_bar[(j, q)] -= twice * own;
+                    sum -= self.z[(j, q)] * own;
                 }
+                l_bar[q] = -twice * sum;
             }
         }
-        let variance_bar = self.k_bar.iter().sum::<f64>() / self.kernel.variance.get();
-        self.kernel.add_theta(theta, variance_bar, &l_bar, self.alpha_bar);
-        (self.k_bar, self.alpha_bar) = ([0.0; WIDTH], 0.0);
-        self.z_bar.fill([0.0; FEW]);
-        self.l_bar.fill([0.0; FEW]);
+        let (k_bar, alpha_bar) = sums.as_slice().split_at(WIDTH);
+        let variance_bar = k_bar.iter().sum::<f64>() / self.kernel.variance.get();
+        self.kernel.add_theta(theta, variance_bar, &l_bar, alpha_bar[0]);
     }
 }
 
 struct Cross<'t, 'a, S: Shape> {
-    tile: &'t mut Tile<'a, S>,
-    place: usize,
+    tile: &'t Tile<'a, S>,
+    x: &'t Mat,
+    slopes: &'t mut [f64],
     out: &'t mut Mat,
 }
 
@@ -148,15 +146,11 @@ impl<S: Shape> Laned for Cross<'_, '_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
-        let Tile { kernel, z, x, slopes, .. } = self.tile;
+        let (Tile { kernel, z, .. }, x) = (self.tile, self.x);
         let (width, dim) = (x.cols(), kernel.dim);
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
-        let slope = at(slopes, self.place);
-        if slope.len() != z.rows() * width {
-            *slope = Scratch::take(z.rows() * width);
-        }
         // A row waits with its arguments for the next one, whose roots are taken beside its powers.
-        let (mut slopes, scales) = (slope.chunks_exact_mut(width), (variance, alpha));
+        let (mut slopes, scales) = (self.slopes.chunks_exact_mut(width), (variance, alpha));
         let mut before: &mut [f64] = &mut [];
         for (z, row) in z.as_slice().chunks_exact(dim).zip(self.out.as_mut_slice().chunks_exact_mut(width)) {
             distances::<FMA>(z, x.as_slice(), row);
@@ -194,16 +188,31 @@ fn distance<'x, const FMA: bool>(z: &[f64], x: impl Iterator<Item = &'x Lanes>) 
     sum
 }
 
-impl<S: Shape> Tile<'_, S> {
+/// What H is made of, and where Σ K̄ ∘ K and ᾱ are added.
+struct Slopes<'t, 'a, S: Shape> {
+    tile: &'t Tile<'a, S>,
+    x: &'t Mat,
+    slopes: &'t Mat,
+    k: &'t Mat,
+    bar: &'t Mat,
+    sums: &'t mut [f64],
+}
+
+impl<S: Shape> Slopes<'_, '_, S> {
+    fn chunks(&self) -> usize {
+        self.bar.cols() / WIDTH
+    }
+
     /// H of chunk c of the points, with Σ K̄ ∘ K and ᾱ.
     #[inline(always)]
-    fn some_slopes<const FMA: bool>(&mut self, place: usize, c: usize, k: &Mat, bar: &Mat) {
-        let (dim, chunks) = (self.kernel.dim, bar.cols() / WIDTH);
-        let chunk = |of: &[f64], j: usize| -> Lanes { of.as_chunks().0[j * chunks + c] };
-        let mut sum = self.k_bar;
-        for (j, h) in self.h.iter_mut().enumerate() {
-            let (k, bar) = (chunk(k.as_slice(), j), chunk(bar.as_slice(), j));
-            let slope = chunk(&self.slopes[place], j);
+    fn some<const FMA: bool>(&mut self, c: usize, to: &mut [Lanes]) {
+        let Tile { kernel, z, .. } = self.tile;
+        let (dim, chunks) = (kernel.dim, self.chunks());
+        let chunk = |of: &Mat, j: usize| -> Lanes { of.as_slice().as_chunks().0[j * chunks + c] };
+        let Some((total, alpha_bar)) = self.sums.split_first_chunk_mut::<WIDTH>() else { return };
+        let mut sum = *total;
+        for (j, h) in to.iter_mut().enumerate() {
+            let (k, bar, slope) = (chunk(self.k, j), chunk(self.bar, j), chunk(self.slopes, j));
             let mut new = [0.0; WIDTH];
             for i in 0..WIDTH {
                 sum[i] = fma::<FMA>(bar[i], k[i], sum[i]);
@@ -211,61 +220,62 @@ impl<S: Shape> Tile<'_, S> {
             }
             *h = new;
             if S::HAS_ALPHA {
-                let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
+                let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
                 let x = self.x.as_slice().as_chunks().0.iter().skip(c).step_by(chunks);
-                let r2 = distance::<FMA>(&self.z.as_slice()[j * dim..(j + 1) * dim], x);
+                let r2 = distance::<FMA>(&z.as_slice()[j * dim..(j + 1) * dim], x);
                 let slope = |i: usize| bar[i] * variance * S::kappa_alpha(r2[i], alpha);
-                self.alpha_bar += (0..WIDTH).map(slope).sum::<f64>();
+                alpha_bar[0] += (0..WIDTH).map(slope).sum::<f64>();
             }
         }
-        self.k_bar = sum;
+        *total = sum;
     }
 }
 
-/// H of a block for [`Wide`], M×L.
-struct Slopes<'t, 'a, S: Shape> {
-    tile: &'t mut Tile<'a, S>,
-    place: usize,
-    k: &'t Mat,
-    bar: &'t Mat,
+/// H of a block, M×L.
+struct All<'t, 'a, S: Shape> {
+    slopes: Slopes<'t, 'a, S>,
     h: &'t mut Mat,
 }
 
-impl<S: Shape> Vectorized for Slopes<'_, '_, S> {
+impl<S: Shape> Vectorized for All<'_, '_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let chunks = self.bar.cols() / WIDTH;
+    fn run<const FMA: bool>(mut self) {
+        let chunks = self.slopes.chunks();
+        let mut some = Room::filled([0.0; WIDTH], self.h.rows());
         let h: &mut [Lanes] = self.h.as_mut_slice().as_chunks_mut().0;
         for c in 0..chunks {
-            self.tile.some_slopes::<FMA>(self.place, c, self.k, self.bar);
-            h.iter_mut().skip(c).step_by(chunks).zip(&self.tile.h).for_each(|(to, h)| *to = *h);
+            self.slopes.some::<FMA>(c, &mut some);
+            h.iter_mut().skip(c).step_by(chunks).zip(&some).for_each(|(to, h)| *to = *h);
         }
     }
 }
 
 struct Adjoint<'t, 'a, S: Shape> {
-    tile: &'t mut Tile<'a, S>,
-    place: usize,
-    k: &'t Mat,
-    bar: &'t Mat,
+    slopes: Slopes<'t, 'a, S>,
+    /// H of some points.
+    h: &'t mut [Lanes],
     x_bar: &'t mut Mat,
+    gathered: &'t mut [Mat],
 }
 
 impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let (m, dim, chunks) = (self.tile.z.rows(), self.tile.kernel.dim, self.bar.cols() / WIDTH);
+    fn run<const FMA: bool>(mut self) {
+        let (Tile { kernel, inverse, z, .. }, x) = (self.slopes.tile, self.slopes.x);
+        let (m, dim, chunks) = (z.rows(), kernel.dim, self.slopes.chunks());
         let to: &mut [Lanes] = self.x_bar.as_mut_slice().as_chunks_mut().0;
+        let [z_bar, l_bar] = self.gathered else { return };
+        let z_bar: &mut [Few] = z_bar.as_mut_slice().as_chunks_mut().0;
+        let l_bar: &mut [Few] = l_bar.as_mut_slice().as_chunks_mut().0;
+        let x: &[Lanes] = x.as_slice().as_chunks().0;
         for c in 0..chunks {
-            self.tile.some_slopes::<FMA>(self.place, c, self.k, self.bar);
-            let Tile { inverse, z, x, h, z_bar, l_bar, .. } = &mut *self.tile;
-            let x: &[Lanes] = x.as_slice().as_chunks().0;
+            self.slopes.some::<FMA>(c, self.h);
             for q in 0..dim {
                 let (x, mut x_sum) = (few(&x[q * chunks + c]), [[0.0; FEW]; WIDTH / FEW]);
                 let z = z.as_slice().iter().skip(q).step_by(dim);
-                for ((h, z), z_bar) in h.iter().zip(z).zip(&mut z_bar[q * m..(q + 1) * m]) {
+                for ((h, z), z_bar) in self.h.iter().zip(z).zip(&mut z_bar[q * m..(q + 1) * m]) {
                     let (h, mut z_sum) = (few(h), *z_bar);
                     for v in 0..WIDTH / FEW {
                         for k in 0..FEW {
@@ -299,7 +309,6 @@ fn few(of: &Lanes) -> [Few; WIDTH / FEW] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::blocks_of;
     use crate::kernel::{Kernel, KernelGrad, Matern32, Mlp, Periodic, RationalQuadratic, Rbf};
     use crate::param;
 
@@ -331,32 +340,35 @@ mod tests {
             let close = |(a, b): (&f64, &f64)| (a - b).abs() < TOLERANCE * (1.0 + b.abs());
             assert!(a.len() == b.len() && a.iter().zip(b).all(close), "{what}: {a:?} {b:?}");
         };
-        let mut blocks = blocks_of(kernel, &z);
-        let (ranges, mut values) = ([0..rows[0], rows[0]..n], [Mat::default(), Mat::default()]);
-        for _twice in 0..2 {
-            for (place, range) in ranges.iter().enumerate() {
-                let points = lanes_of(&x.slice_rows(range.start, range.end));
-                let own = &mut values[place];
-                own.resize(m, points.cols());
-                blocks.cross(place, &points, own);
-                let rows = own.t().slice_rows(0, range.len());
-                near(rows.as_slice(), k.slice_rows(range.start, range.end).as_slice(), "k");
-            }
-            for (place, range) in ranges.iter().enumerate() {
-                let points = lanes_of(&x.slice_rows(range.start, range.end));
-                let (mut x_bar, mut own) = (Mat::zeros(dim, points.cols()), Mat::zeros(m, points.cols()));
-                for (n, j) in range.clone().flat_map(|n| (0..m).map(move |j| (n, j))) {
-                    own[(j, n - range.start)] = bar[(n, j)];
+        let ranges = [0..rows[0], rows[0]..n];
+        kernel.blocks(&z, &mut |blocks| {
+            let (mut values, mut kept) = ([Mat::default(), Mat::default()], [Mats::new(), Mats::new()]);
+            for _twice in 0..2 {
+                for (place, range) in ranges.iter().enumerate() {
+                    let points = lanes_of(&x.slice_rows(range.start, range.end));
+                    let own = &mut values[place];
+                    own.resize(m, points.cols());
+                    blocks.cross(&points, &mut kept[place], own);
+                    let rows = own.t().slice_rows(0, range.len());
+                    near(rows.as_slice(), k.slice_rows(range.start, range.end).as_slice(), "k");
                 }
-                blocks.cross_adjoint(place, &points, &values[place], &own, &mut x_bar);
-                let rows = x_bar.t().slice_rows(0, range.len());
-                near(rows.as_slice(), gx.slice_rows(range.start, range.end).as_slice(), "x");
+                let mut gathered = blocks.gather();
+                for (place, range) in ranges.iter().enumerate() {
+                    let points = lanes_of(&x.slice_rows(range.start, range.end));
+                    let (mut x_bar, mut own) = (Mat::zeros(dim, points.cols()), Mat::zeros(m, points.cols()));
+                    for (n, j) in range.clone().flat_map(|n| (0..m).map(move |j| (n, j))) {
+                        own[(j, n - range.start)] = bar[(n, j)];
+                    }
+                    blocks.pull(&points, &kept[place], &values[place], &own, &mut x_bar, &mut gathered);
+                    let rows = x_bar.t().slice_rows(0, range.len());
+                    near(rows.as_slice(), gx.slice_rows(range.start, range.end).as_slice(), "x");
+                }
+                let (mut own, mut z_bar) = (vec![0.0; count], Mat::zeros(m, dim));
+                blocks.finish(&gathered, &mut own, &mut z_bar);
+                near(&own, &theta, "theta");
+                near(z_bar.as_slice(), gz.as_slice(), "z");
             }
-            let (mut own, mut z_bar) = (vec![0.0; count], Mat::zeros(m, dim));
-            blocks.finish(&mut own, &mut z_bar);
-            near(&own, &theta, "theta");
-            near(z_bar.as_slice(), gz.as_slice(), "z");
-        }
+        });
     }
 
     #[test]

@@ -11,11 +11,12 @@
 
 use super::tile::Tile;
 use super::{Shape, Stationary};
-use crate::kernel::{BLOCK_POINTS, CrossBlocks, KernelGrad};
+use crate::kernel::{BLOCK_POINTS, CrossBlocks, KernelGrad, Mats};
 use crate::linalg::{self, Op};
 use crate::mat::Mat;
-use crate::scratch::Room;
+use crate::scratch::{self, Room};
 use crate::vmath::{Vectorized, fma, vectorize};
+use smallvec::smallvec;
 
 /// From so many columns on the products are faster.
 pub(super) const WIDE: usize = 24;
@@ -24,72 +25,51 @@ const LANES: usize = 8;
 /// Points of a block.
 const POINTS: usize = 128;
 
-/// Z, and what the blocks have in common.
-pub(super) struct Wide {
-    z: Mat,
-    /// Room for H, ZᵀH and s.
-    h: Mat,
-    zh: Mat,
-    s: Room<f64>,
-    /// HXᵀ, t, and Σ x ∘ (s x − ZᵀH), of all blocks.
-    hx: Mat,
-    t: Room<f64>,
-    l_bar: Room<f64>,
+/// Zeros for HXᵀ, t, and Σ x ∘ (s x − ZᵀH), of some blocks.
+pub(super) fn gather(m: usize, dim: usize) -> Mats {
+    smallvec![Mat::zeros(m, dim), Mat::zeros(1, m), Mat::zeros(1, dim)]
 }
 
-impl Wide {
-    pub fn new(z: &Mat) -> Self {
-        Wide {
-            h: Mat::default(),
-            zh: Mat::default(),
-            s: Room::default(),
-            hx: Mat::zeros(z.rows(), z.cols()),
-            t: Room::filled(0.0, z.rows()),
-            l_bar: Room::filled(0.0, z.cols()),
-            z: z.clone(),
+/// Adds x̄ of a block.
+pub(super) fn pull<S: Shape>(of: &Tile<'_, S>, x: &Mat, h: &Mat, x_bar: &mut Mat, gathered: &mut [Mat]) {
+    let [hx, t, l_bar] = gathered else { return };
+    let mut zh = scratch::any(x.rows(), x.cols());
+    zh.fill(0.0);
+    linalg::gemm(1.0, &of.z, Op::T, h, Op::N, &mut zh);
+    linalg::gemm(1.0, h, Op::N, x, Op::T, hx);
+    let mut s = Room::filled(0.0, x.cols());
+    let (t, l_bar) = (t.as_mut_slice(), l_bar.as_mut_slice());
+    vectorize(Gather { x, h, zh: &zh, inverse: &of.inverse, s: &mut s, t, l_bar, x_bar });
+    scratch::give(&mut zh);
+}
+
+/// Adds ℓ̄ and Z̄ of what was gathered.
+pub(super) fn finish<S: Shape>(of: &Tile<'_, S>, gathered: &[Mat], l_bar: &mut [f64], z_bar: &mut Mat) {
+    let [hx, t, sums] = gathered else { return };
+    let mut sums = sums.clone();
+    for (m, t) in t.as_slice().iter().enumerate() {
+        let own = hx.row(m).iter().zip(of.z.row(m)).zip(sums.as_mut_slice());
+        for (((hx, z), l), (bar, i)) in own.zip(z_bar.row_mut(m).iter_mut().zip(&of.inverse)) {
+            let own = t * z - hx;
+            *l += z * own;
+            *bar += 2.0 * i * own;
         }
     }
-
-    /// Where H of a block goes.
-    pub fn room(&mut self, points: usize) -> &mut Mat {
-        self.h.resize(self.z.rows(), points);
-        &mut self.h
-    }
-
-    /// Adds x̄ of the block whose H is in the room.
-    pub fn adjoint(&mut self, x: &Mat, inverse: &[f64], x_bar: &mut Mat) {
-        self.zh.resize(x.rows(), x.cols());
-        self.zh.fill(0.0);
-        linalg::gemm(1.0, &self.z, Op::T, &self.h, Op::N, &mut self.zh);
-        linalg::gemm(1.0, &self.h, Op::N, x, Op::T, &mut self.hx);
-        self.s = Room::filled(0.0, x.cols());
-        vectorize(Gather { wide: self, x, inverse, x_bar });
-    }
-
-    /// Adds ℓ̄ and Z̄ of all blocks, and forgets them.
-    pub fn finish(&mut self, inverse: &[f64], l_bar: &mut [f64], z_bar: &mut Mat) {
-        for (m, t) in self.t.iter().enumerate() {
-            let own = self.hx.row(m).iter().zip(self.z.row(m)).zip(self.l_bar.iter_mut());
-            for (((hx, z), l), (bar, i)) in own.zip(z_bar.row_mut(m).iter_mut().zip(inverse)) {
-                let own = t * z - hx;
-                *l += z * own;
-                *bar += 2.0 * i * own;
-            }
-        }
-        for ((to, l), i) in l_bar.iter_mut().zip(&self.l_bar).zip(inverse) {
-            *to -= 2.0 * i * l;
-        }
-        self.hx.fill(0.0);
-        self.t.fill(0.0);
-        self.l_bar.fill(0.0);
+    for ((to, l), i) in l_bar.iter_mut().zip(sums.as_slice()).zip(&of.inverse) {
+        *to -= 2.0 * i * l;
     }
 }
 
 /// The sums of a block, when its products are there.
 struct Gather<'t> {
-    wide: &'t mut Wide,
     x: &'t Mat,
+    h: &'t Mat,
+    zh: &'t Mat,
     inverse: &'t [f64],
+    /// s, from zeros.
+    s: &'t mut [f64],
+    t: &'t mut [f64],
+    l_bar: &'t mut [f64],
     x_bar: &'t mut Mat,
 }
 
@@ -97,9 +77,8 @@ impl Vectorized for Gather<'_> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Wide { h, zh, s, t, l_bar, .. } = self.wide;
-        let width = self.x.cols();
-        for (h, t) in h.as_slice().chunks_exact(width).zip(t) {
+        let (width, s) = (self.x.cols(), self.s);
+        for (h, t) in self.h.as_slice().chunks_exact(width).zip(self.t) {
             let mut sum = [0.0; LANES];
             for (h, s) in h.as_chunks::<LANES>().0.iter().zip(s.as_chunks_mut::<LANES>().0) {
                 for k in 0..LANES {
@@ -109,9 +88,10 @@ impl Vectorized for Gather<'_> {
             }
             *t += sum.iter().sum::<f64>();
         }
-        let rows = zh.as_slice().chunks_exact(width).zip(self.x.as_slice().chunks_exact(width));
+        let rows = self.zh.as_slice().chunks_exact(width).zip(self.x.as_slice().chunks_exact(width));
         let bars = self.x_bar.as_mut_slice().chunks_exact_mut(width);
-        for (((zh, x), bar), (l_bar, inverse)) in rows.zip(bars).zip(l_bar.iter_mut().zip(self.inverse)) {
+        for (((zh, x), bar), (l_bar, inverse)) in rows.zip(bars).zip(self.l_bar.iter_mut().zip(self.inverse))
+        {
             let mut sum = [0.0; LANES];
             let (zh, x) = (zh.as_chunks::<LANES>().0, x.as_chunks::<LANES>().0);
             for (((zh, x), s), bar) in
@@ -136,7 +116,8 @@ pub(super) fn cross_adjoint<S: Shape>(
     bar: &Mat,
     grad: KernelGrad<'_>,
 ) {
-    let mut tile = Tile::new(kernel, z);
+    let tile = Tile::new(kernel, z);
+    let (mut kept, mut gathered) = (Mats::new(), tile.gather());
     let (mut k, mut own, mut x_bar) = (Mat::default(), Mat::default(), Mat::default());
     let mut to = grad.x;
     for from in (0..x.rows()).step_by(POINTS) {
@@ -152,8 +133,8 @@ pub(super) fn cross_adjoint<S: Shape>(
         k.resize(z.rows(), lanes);
         x_bar.resize(x.cols(), lanes);
         x_bar.fill(0.0);
-        tile.cross(0, &at, &mut k);
-        tile.cross_adjoint(0, &at, &k, &own, &mut x_bar);
+        tile.cross(&at, &mut kept, &mut k);
+        tile.pull(&at, &kept, &k, &own, &mut x_bar, &mut gathered);
         if let Some(to) = to.as_deref_mut() {
             for (i, n) in points.enumerate() {
                 to.row_mut(n).iter_mut().enumerate().for_each(|(q, to)| *to += x_bar[(q, i)]);
@@ -161,7 +142,7 @@ pub(super) fn cross_adjoint<S: Shape>(
         }
     }
     let mut z_bar = Mat::zeros(z.rows(), z.cols());
-    tile.finish(grad.theta, &mut z_bar);
+    tile.finish(&gathered, grad.theta, &mut z_bar);
     if let Some(to) = grad.z {
         to.add_scaled(1.0, &z_bar);
     }
