@@ -1,7 +1,8 @@
 //! The loop of an optimiser allocates nothing: after the first steps all that an evaluation needs lies in room that is used
 //! again, whatever N, D, Q and M are.
 
-use latentgp::model::{Model, PapersTraining};
+use latentgp::kernel::Matern32;
+use latentgp::model::{Model, PapersTraining, SparseOptions, SparseRegression};
 use latentgp::optim::{Adam, Lbfgs, Objective};
 use latentgp::{Mat, expectation, kernel, param};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -31,18 +32,8 @@ fn allocations(work: impl FnOnce()) -> usize {
     COUNT.load(SeqCst) - before
 }
 
-/// Calls `work` with the start of an optimiser at a bound, and with the negative bound itself.
-fn with_bound(
-    of: &str,
-    by: &str,
-    [n, d, q, m]: [usize; 4],
-    noise: f64,
-    work: impl FnOnce(&[f64], &mut Objective<'_>),
-) {
-    let y = Mat::from_fn(n, d, |i, j| ((7 * i + 13 * j) as f64 * 0.37).sin());
-    let how = PapersTraining { latent_dim: q, inducing: m, noise, ..Default::default() };
-    let (kernel, rule) = (kernel::parse(of, q).unwrap(), expectation::parse(by).unwrap());
-    let mut model = how.start(&y, &*kernel, rule).unwrap();
+/// Calls `work` with the place where a model is, and with its negative evidence as an optimiser asks for it.
+fn with_evidence(mut model: impl Model, work: impl FnOnce(&[f64], &mut Objective<'_>)) {
     let (u, mut bar) = (param::flatten(&model), vec![0.0; param::count(&model)]);
     let mut step = 0;
     work(&u, &mut |u, grad| {
@@ -54,6 +45,31 @@ fn with_bound(
         grad.iter_mut().for_each(|g| *g = -*g);
         Ok(-value)
     });
+}
+
+/// The same with a bound at its start.
+fn with_bound(
+    of: &str,
+    by: &str,
+    [n, d, q, m]: [usize; 4],
+    noise: f64,
+    work: impl FnOnce(&[f64], &mut Objective<'_>),
+) {
+    let how = PapersTraining { latent_dim: q, inducing: m, noise, ..Default::default() };
+    let (kernel, rule) = (kernel::parse(of, q).unwrap(), expectation::parse(by).unwrap());
+    with_evidence(how.start(&some(n, d), &*kernel, rule).unwrap(), work);
+}
+
+fn some(rows: usize, cols: usize) -> Mat {
+    Mat::from_fn(rows, cols, |i, j| ((7 * i + 13 * j) as f64 * 0.37).sin())
+}
+
+/// Evaluates some times, and then once more without a single allocation.
+fn check(what: &str, u: &[f64], evidence: &mut Objective<'_>) {
+    let mut grad = vec![0.0; u.len()];
+    let mut evaluate = || assert!(evidence(u, &mut grad).unwrap().is_finite());
+    (0..3).for_each(|_| evaluate());
+    assert_eq!(allocations(&mut evaluate), 0, "{what}");
 }
 
 fn on_one_thread(work: impl FnOnce() + Send) {
@@ -90,12 +106,15 @@ fn a_step_allocates_nothing() {
             };
             for (size, noise) in sizes.into_iter().flat_map(|size| [(size, 1e6), (size, little)]) {
                 with_bound(of, by, size, noise, |u, bound| {
-                    let mut grad = vec![0.0; u.len()];
-                    let mut evaluate = || assert!(bound(u, &mut grad).unwrap().is_finite());
-                    (0..3).for_each(|_| evaluate());
-                    assert_eq!(allocations(&mut evaluate), 0, "{of} {by} {size:?}, noise {noise}");
+                    check(&format!("{of} {by} {size:?}, noise {noise}"), u, bound);
                 });
             }
+        }
+        for std in [None, Some(Mat::filled(500, 3, 0.1))] {
+            let what = format!("sparse regression, std of the inputs {std:?}");
+            let (x, y, options) = (some(500, 3), some(500, 2), SparseOptions::default());
+            let model = SparseRegression::new(x, std, y, Matern32::new(3), &options).unwrap();
+            with_evidence(model, |u, evidence| check(&what, u, evidence));
         }
         with_bound("matern32", "unscented", SIZES[0], 0.1, |u, bound| {
             let (slow, fast) = (Adam::default(), Lbfgs::default());

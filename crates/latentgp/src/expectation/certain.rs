@@ -32,9 +32,13 @@ impl Rule for Certain {
 #[derive(Clone, Debug)]
 pub struct Mixed(pub Box<dyn Expectation>);
 
+fn is_certain(q: &Gaussians, n: usize) -> bool {
+    q.var.row(n).iter().all(|v| *v == 0.0)
+}
+
 /// The rows without uncertainty, and the others.
 fn split(q: &Gaussians) -> [Vec<usize>; 2] {
-    let (certain, rest) = (0..q.n()).partition(|&n| q.var.row(n).iter().all(|v| *v == 0.0));
+    let (certain, rest) = (0..q.n()).partition(|&n| is_certain(q, n));
     [certain, rest]
 }
 
@@ -44,8 +48,9 @@ impl Mixed {
     }
 
     /// The expectation of all rows, where one serves them all.
-    fn whole(&self, q: &Gaussians, parts: &[Vec<usize>; 2]) -> Option<&dyn Expectation> {
-        (0..2).find(|&i| parts[i].len() == q.n()).map(|i| self.of(i))
+    fn whole(&self, q: &Gaussians) -> Option<&dyn Expectation> {
+        let alike = |certain: bool| (0..q.n()).all(|n| is_certain(q, n) == certain);
+        [true, false].into_iter().position(alike).map(|part| self.of(part))
     }
 
     /// Ψ of both parts together, each by `one`.
@@ -55,10 +60,10 @@ impl Mixed {
         m: usize,
         one: impl Fn(&dyn Expectation, &Gaussians) -> Result<Psi>,
     ) -> Result<Psi> {
-        let parts = split(q);
-        if let Some(whole) = self.whole(q, &parts) {
+        if let Some(whole) = self.whole(q) {
             return one(whole, q);
         }
+        let parts = split(q);
         let mut all = Psi::zeros(q.n(), m);
         for (i, rows) in parts.iter().enumerate() {
             let own = one(self.of(i), &q.select_rows(rows))?;
@@ -82,7 +87,7 @@ impl Expectation for Mixed {
     }
 
     fn keeps_digits(&self, kernel: &dyn Kernel, q: &Gaussians) -> bool {
-        split(q)[1].is_empty() || self.0.keeps_digits(kernel, q)
+        (0..q.n()).all(|n| is_certain(q, n)) || self.0.keeps_digits(kernel, q)
     }
 
     fn psi_and_back<'g>(
@@ -93,7 +98,7 @@ impl Expectation for Mixed {
         whiten: Option<&Cholesky>,
         between: &mut Between<'_, 'g, Psi>,
     ) -> Result<()> {
-        match self.whole(q, &split(q)) {
+        match self.whole(q) {
             Some(whole) => whole.psi_and_back(kernel, q, z, whiten, between),
             None => nothing_kept(self, kernel, q, z, whiten, between),
         }
@@ -107,10 +112,10 @@ impl Expectation for Mixed {
         bar: &Psi,
         grad: PsiGrad<'_>,
     ) -> Result<()> {
-        let parts = split(q);
-        if let Some(whole) = self.whole(q, &parts) {
+        if let Some(whole) = self.whole(q) {
             return whole.psi_adjoint(kernel, q, z, bar, grad);
         }
+        let parts = split(q);
         for (i, rows) in parts.iter().enumerate() {
             let own = Psi { psi0: bar.psi0, psi1: bar.psi1.select_rows(rows), psi2: bar.psi2.clone() };
             let (mut mean, mut var) = (Mat::zeros(rows.len(), q.dim()), Mat::zeros(rows.len(), q.dim()));
