@@ -57,3 +57,4 @@ pub mod vmath;
 
 pub use error::{Error, Result};
 pub use mat::Mat;
+pub use smallvec;

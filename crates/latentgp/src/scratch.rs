@@ -5,6 +5,7 @@
 //! two, a few of each on the thread that used them last, the others where all threads find them.
 
 use crate::mat::Mat;
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -28,14 +29,7 @@ const EMPTY: Shelves = [const { Vec::new() }; SHELVES];
 thread_local! {
     static OWN: RefCell<Shelves> = const { RefCell::new(EMPTY) };
 }
-static COMMON: Mutex<Common> = Mutex::new(Common {
-    small: EMPTY,
-    asked: [0; SHELVES],
-    clock: 0,
-    small_numbers: 0,
-    large: Vec::new(),
-    large_numbers: 0,
-});
+static COMMON: Mutex<Common> = Mutex::new(Common::EMPTY);
 
 /// Buffers that no thread has, and the numbers in all of them.
 struct Common {
@@ -48,7 +42,19 @@ struct Common {
     large_numbers: usize,
 }
 
+/// Buffers that are freed when no lock is held any more.
+type Refused = SmallVec<[Vec<f64>; 4]>;
+
 impl Common {
+    const EMPTY: Common = Common {
+        small: EMPTY,
+        asked: [0; SHELVES],
+        clock: 0,
+        small_numbers: 0,
+        large: Vec::new(),
+        large_numbers: 0,
+    };
+
     fn get() -> MutexGuard<'static, Common> {
         COMMON.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,13 +70,15 @@ impl Common {
     }
 
     /// Makes room for so many numbers by what was not asked for since a buffer of this shelf was.
-    fn forget(&mut self, shelf: usize, numbers: usize) {
+    fn forget(&mut self, shelf: usize, numbers: usize) -> Refused {
+        let mut forgotten = Refused::new();
         while self.small_numbers + numbers > MOST_SMALL {
             let full = (0..SHELVES).filter(|at| !self.small[*at].is_empty());
             let oldest = full.min_by_key(|at| self.asked[*at]);
-            let Some(oldest) = oldest.filter(|at| self.asked[*at] < self.asked[shelf]) else { return };
-            self.pop(oldest);
+            let Some(oldest) = oldest.filter(|at| self.asked[*at] < self.asked[shelf]) else { break };
+            forgotten.extend(self.pop(oldest));
         }
+        forgotten
     }
 
     /// A buffer that has room for so many numbers and not twice as many.
@@ -79,21 +87,25 @@ impl Common {
         fits.map(|at| self.large.swap_remove(at)).inspect(|buffer| self.large_numbers -= buffer.capacity())
     }
 
-    /// Keeps a buffer, or gives it back where there is no room for it.
-    fn put(&mut self, buffer: Vec<f64>) -> Option<Vec<f64>> {
+    /// Keeps a buffer; returns it, or those that it takes the place of, where there is no room for all.
+    fn put(&mut self, buffer: Vec<f64>) -> Refused {
+        let (size, mut refused) = (buffer.capacity(), Refused::new());
         let (on, alike, numbers, most) = match shelf_of(&buffer) {
             Some(shelf) => {
-                self.forget(shelf, buffer.capacity());
+                if self.small[shelf].len() < MOST_ALIKE {
+                    refused = self.forget(shelf, size);
+                }
                 (&mut self.small[shelf], MOST_ALIKE, &mut self.small_numbers, MOST_SMALL)
             }
             None => (&mut self.large, MOST_BUFFERS, &mut self.large_numbers, MOST_LARGE),
         };
-        if on.len() >= alike || *numbers + buffer.capacity() > most {
-            return Some(buffer);
+        if on.len() >= alike || *numbers + size > most {
+            refused.push(buffer);
+        } else {
+            *numbers += size;
+            on.push(buffer);
         }
-        *numbers += buffer.capacity();
-        on.push(buffer);
-        None
+        refused
     }
 }
 
@@ -234,12 +246,6 @@ impl Scratch {
         let mut buffer = found.unwrap_or_else(|| vec![0.0; len]);
         buffer.resize(len, 0.0);
         Scratch(buffer)
-    }
-}
-
-impl From<Vec<f64>> for Scratch {
-    fn from(numbers: Vec<f64>) -> Self {
-        Scratch(numbers)
     }
 }
 
@@ -393,21 +399,14 @@ mod tests {
     #[test]
     fn what_nobody_asks_for_any_more_makes_room() {
         let of = |len: usize| Vec::with_capacity(rounded(len));
-        let mut common = Common {
-            small: EMPTY,
-            asked: [0; SHELVES],
-            clock: 0,
-            small_numbers: 0,
-            large: Vec::new(),
-            large_numbers: 0,
-        };
+        let mut common = Common::EMPTY;
         let shelves = [SMALL, SMALL / 2].map(shelf);
         assert!(common.small(shelves[0]).is_none());
-        while common.put(of(SMALL)).is_none() {}
+        while common.put(of(SMALL)).is_empty() {}
         assert_eq!(common.small[shelves[0]].len(), MOST_SMALL / SMALL);
-        assert!(common.put(of(SMALL / 2)).is_some(), "nobody asked for it");
+        assert_eq!(common.put(of(SMALL / 2))[0].capacity(), SMALL / 2, "nobody asked for it");
         assert!(common.small(shelves[1]).is_none());
-        assert!(common.put(of(SMALL / 2)).is_none());
+        assert_eq!(common.put(of(SMALL / 2))[0].capacity(), SMALL);
         assert_eq!(shelves.map(|at| common.small[at].len()), [MOST_SMALL / SMALL - 1, 1]);
         assert!(common.small_numbers <= MOST_SMALL);
     }

@@ -1,20 +1,23 @@
-//! The loop of an optimiser allocates nothing: after the first steps all that an evaluation needs lies in room that is used
-//! again, whatever N, D, Q and M are.
+//! The loop of an optimiser allocates nothing: after the first steps all that a bound and its gradient need lies in room that
+//! is used again, for any N and D, up to a dozen columns and 256 inducing inputs.
 
 use latentgp::kernel::Matern32;
 use latentgp::model::{Model, PapersTraining, SparseOptions, SparseRegression};
 use latentgp::optim::{Adam, Lbfgs, Objective};
 use latentgp::{Mat, expectation, kernel, param};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::cell::Cell;
 
 struct Counting;
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// Those of this thread.
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
 
 // SAFETY: every call goes to the system's allocator unchanged; they are only counted beside it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.fetch_add(1, SeqCst);
+        COUNT.set(COUNT.get() + 1);
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
@@ -27,9 +30,9 @@ static ALLOCATOR: Counting = Counting;
 
 /// Allocations of `work`.
 fn allocations(work: impl FnOnce()) -> usize {
-    let before = COUNT.load(SeqCst);
+    let before = COUNT.get();
     work();
-    COUNT.load(SeqCst) - before
+    COUNT.get() - before
 }
 
 /// Calls `work` with the place where a model is, and with its negative evidence as an optimiser asks for it.
@@ -78,7 +81,7 @@ fn on_one_thread(work: impl FnOnce() + Send) {
 
 /// Kernels and rules, by every way that Ψ-statistics are computed, and so little noise that those which can whiten Ψ2 block by
 /// block do so.
-const WAYS: [(&str, &str, f64); 13] = [
+const WAYS: [(&str, &str, f64); 15] = [
     ("rbf", "analytic", 1e-7),
     ("rbf", "auto", 1e-7),
     ("rbf + linear", "analytic", 1.0),
@@ -88,6 +91,8 @@ const WAYS: [(&str, &str, f64); 13] = [
     ("matern52", "monte_carlo(samples=8)", 1e-3),
     ("matern52", "monte_carlo(samples=200, fresh=true)", 1e-3),
     ("rbf", "gauss_hermite(points=2)", 1e-3),
+    ("matern32", "cubature5", 1e-3),
+    ("matern12 * linear", "quasi_monte_carlo(samples=16)", 1.0),
     ("periodic + linear", "unscented", 1.0),
     ("matern32 * cosine", "minimal_skew", 1.0),
     ("mlp(hidden=[20, 30])", "unscented", 1e-3),
@@ -96,12 +101,12 @@ const WAYS: [(&str, &str, f64); 13] = [
 
 #[test]
 fn a_step_allocates_nothing() {
-    const MANY_ROWS: [usize; 4] = [2100, 12, 5, 20];
+    const MANY_ROWS: [usize; 4] = [3000, 12, 10, 50];
     const SIZES: [[usize; 4]; 2] = [[100, 12, 5, 20], [300, 256, 4, 70]];
     on_one_thread(|| {
         for (of, by, little) in WAYS {
-            let sizes = match by {
-                "analytic" | "unscented" => [SIZES[0], SIZES[1], MANY_ROWS].to_vec(),
+            let sizes = match (of, by) {
+                ("rbf", "analytic") | ("matern32", "unscented") => [SIZES[0], SIZES[1], MANY_ROWS].to_vec(),
                 _ => SIZES.to_vec(),
             };
             for (size, noise) in sizes.into_iter().flat_map(|size| [(size, 1e6), (size, little)]) {
@@ -111,7 +116,7 @@ fn a_step_allocates_nothing() {
             }
         }
         for std in [None, Some(Mat::filled(500, 3, 0.1))] {
-            let what = format!("sparse regression, std of the inputs {std:?}");
+            let what = format!("sparse regression, uncertain inputs: {}", std.is_some());
             let (x, y, options) = (some(500, 3), some(500, 2), SparseOptions::default());
             let model = SparseRegression::new(x, std, y, Matern32::new(3), &options).unwrap();
             with_evidence(model, |u, evidence| check(&what, u, evidence));

@@ -41,9 +41,9 @@ pub fn psi1(rule: &impl Rule, kernel: &dyn Kernel, sample: &Sample) -> Mat {
     let (q, z) = (&sample.q, &sample.z);
     let (n, dim, m) = (q.n(), q.dim(), z.rows());
     let (weights, mut own) = (rule.weights(dim), Vec::new());
-    if rule.draw(0, 0, &mut []) {
+    if rule.has_own_nodes() {
         own = vec![vec![0.0; weights.len() * dim]; n];
-        own.iter_mut().enumerate().for_each(|(row, out)| assert!(rule.draw(row, 0, out)));
+        own.iter_mut().enumerate().for_each(|(row, out)| rule.draw(dim, row, 0, out));
     }
     let shared = if own.is_empty() { Some(rule.nodes(dim)) } else { None };
     let (mut x, mut k, mut out) = (Mat::zeros(n, dim), Mat::zeros(n, m), Mat::zeros(n, m));

@@ -29,11 +29,10 @@ impl Rule for Cubature5 {
     }
     fn nodes(&self, dim: usize) -> Mat {
         let radius = (dim as f64 + 2.0).sqrt();
-        let mut rows = vec![vec![0.0; dim]];
+        let (mut nodes, mut last) = (Mat::zeros(2 * dim * dim + 1, dim), 0);
         let mut push = |at: &[(usize, f64)]| {
-            let mut row = vec![0.0; dim];
-            at.iter().for_each(|&(q, v)| row[q] = v);
-            rows.push(row);
+            last += 1;
+            at.iter().for_each(|&(q, v)| nodes[(last, q)] = v);
         };
         for q in 0..dim {
             push(&[(q, radius)]);
@@ -47,6 +46,6 @@ impl Rule for Cubature5 {
                 }
             }
         }
-        Mat::from_rows(&rows)
+        nodes
     }
 }

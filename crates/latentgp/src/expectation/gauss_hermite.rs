@@ -38,6 +38,9 @@ impl GaussHermite {
     }
 }
 
+/// Nodes and weights.
+type NormalRule = (Vec<f64>, Vec<f64>);
+
 /// Nodes and weights of the H-point rule for N(0, 1).
 ///
 /// The nodes are the eigenvalues of the Jacobi matrix of the Hermite polynomials (Golub & Welsch), √1, √2, …
@@ -65,9 +68,6 @@ fn normal_rule(points: usize) -> NormalRule {
     let weights = nodes.iter().map(|x| weight(*x)).collect();
     (nodes, weights)
 }
-
-/// Nodes and weights.
-type NormalRule = (Vec<f64>, Vec<f64>);
 
 /// The same, computed once for each H that is allowed.
 fn kept_rule(points: usize) -> Cow<'static, NormalRule> {

@@ -58,13 +58,13 @@ impl Rule for MonteCarlo {
         self.normals(0).fill(nodes.as_mut_slice());
         nodes
     }
-    fn draw(&self, row: usize, from: usize, out: &mut [f64]) -> bool {
-        if !out.is_empty() {
-            let mut normals = self.normals(row);
-            normals.skip_to(from);
-            normals.fill(out);
-        }
+    fn has_own_nodes(&self) -> bool {
         true
+    }
+    fn draw(&self, dim: usize, row: usize, from: usize, out: &mut [f64]) {
+        let mut normals = self.normals(row);
+        normals.skip_to(from * dim);
+        normals.fill(out);
     }
     fn max_nodes(&self) -> usize {
         self.max_nodes
@@ -125,10 +125,12 @@ impl Rule for GivenDraws {
     fn nodes(&self, _: usize) -> Mat {
         self.draws[0].clone()
     }
-    fn draw(&self, row: usize, from: usize, out: &mut [f64]) -> bool {
-        let own = self.draws[row.min(self.draws.len() - 1)].as_slice();
-        out.copy_from_slice(&own[from..from + out.len()]);
+    fn has_own_nodes(&self) -> bool {
         true
+    }
+    fn draw(&self, dim: usize, row: usize, from: usize, out: &mut [f64]) {
+        let own = self.draws[row.min(self.draws.len() - 1)].as_slice();
+        out.copy_from_slice(&own[from * dim..from * dim + out.len()]);
     }
     fn check_rule(&self, dim: usize) -> Result<()> {
         match self.draws[0].cols() {

@@ -6,14 +6,14 @@
 
 use super::nodes::{Drawn, Nodes, Tile};
 use super::points::Points;
-use super::rule::Rule;
+use super::rule::{Rule, weights};
 use super::{Gaussians, Psi, PsiGrad};
 use crate::blocks::{self, Parts, part_rows};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky, Op, Whitener};
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::{self, Room, Scratch};
+use crate::scratch::{self, Room};
 use crate::vmath::even_groups;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -29,7 +29,7 @@ const MOST_POINTS: usize = 208;
 /// The nodes of all points, their weights, and what they meet.
 pub(super) struct Plan<'a, R: Rule> {
     nodes: Nodes<'a, R>,
-    weights: Scratch,
+    weights: Mat,
     /// The weight of every node, where all have the same.
     common: Option<f64>,
     /// Where given, Ψ2 is whitened by this factor of Kzz.
@@ -87,9 +87,11 @@ impl Tiles {
 impl Drop for Tiles {
     fn drop(&mut self) {
         self.0.clear();
-        let mut lists = LISTS.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.0.capacity() > 0 && lists.len() < MOST_LISTS {
-            lists.push(std::mem::take(&mut self.0));
+        if self.0.capacity() > 0 {
+            let mut lists = LISTS.lock().unwrap_or_else(PoisonError::into_inner);
+            if lists.len() < MOST_LISTS {
+                lists.push(std::mem::take(&mut self.0));
+            }
         }
     }
 }
@@ -119,10 +121,10 @@ impl<R: Rule> Plan<'_, R> {
         work: &mut dyn FnMut(&Plan<'_, R>),
     ) {
         kernel.blocks(z, &mut |blocks| {
-            let weights = Scratch::from(rule.weights(q.dim()));
-            let common = common(&weights);
+            let weights = weights(rule, q.dim());
+            let common = common(weights.as_slice());
             work(&Plan {
-                nodes: Nodes::new(rule, (kernel, blocks), q, z, weights.len()),
+                nodes: Nodes::new(rule, kernel, blocks, q, z, weights.len()),
                 weights,
                 common,
                 whiten: whiten.map(Whitener::new),
@@ -167,7 +169,7 @@ impl<R: Rule> Plan<'_, R> {
                 let Work { points, tile, shared } = &mut work;
                 self.nodes.draw(points, nodes, &mut drawn, tile);
                 self.nodes.cross(points, tile);
-                let weights = &self.weights[tile.nodes.clone()];
+                let weights = &self.weights.as_slice()[tile.nodes.clone()];
                 psi0 += self.nodes.diag(points, tile, weights);
                 for j in 0..m {
                     let sums = shared.row_mut(j);
@@ -263,7 +265,7 @@ impl<R: Rule> Plan<'_, R> {
                         tile
                     }
                 };
-                let weights = &self.weights[tile.nodes.clone()];
+                let weights = &self.weights.as_slice()[tile.nodes.clone()];
                 scratch::shape(&mut k_bar, m, tile.k.cols());
                 for j in 0..m {
                     let row = k_bar.row_mut(j);
@@ -358,7 +360,7 @@ mod tests {
         for i in 0..n {
             for (s, w) in rule.weights(2).into_iter().enumerate() {
                 let mut x = [0.0; 2];
-                assert!(rule.draw(i, 2 * s, &mut x));
+                rule.draw(2, i, s, &mut x);
                 (0..2).for_each(|d| x[d] = q.mean[(i, d)] + q.var[(i, d)].sqrt() * x[d]);
                 let k: Vec<f64> = (0..m).map(|j| kernel.eval(&x, z.row(j))).collect();
                 slow.psi0 += w * kernel.eval(&x, &x);

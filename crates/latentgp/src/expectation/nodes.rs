@@ -5,7 +5,7 @@
 
 use super::Gaussians;
 use super::points::Points;
-use super::rule::{DRAWN_TOGETHER, Rule};
+use super::rule::Rule;
 use crate::kernel::{BLOCK_POINTS, CrossBlocks, Kernel, KernelGrad, Mats};
 use crate::mat::Mat;
 use crate::scratch::{self, Room};
@@ -14,6 +14,9 @@ use std::ops::Range;
 
 /// Places of a tile, about.
 pub(super) const TILE: usize = 256;
+
+/// Numbers that are drawn at once, about.
+const DRAWN: usize = 1 << 15;
 
 /// Where the nodes are.
 enum Layout {
@@ -101,12 +104,13 @@ pub(super) fn lanes(places: usize) -> usize {
 impl<'a, R: Rule> Nodes<'a, R> {
     pub fn new(
         rule: &'a R,
-        (kernel, blocks): (&'a dyn Kernel, &'a dyn CrossBlocks),
+        kernel: &'a dyn Kernel,
+        blocks: &'a dyn CrossBlocks,
         q: &'a Gaussians,
         z: &'a Mat,
         count: usize,
     ) -> Self {
-        let layout = match rule.draw(0, 0, &mut []) {
+        let layout = match rule.has_own_nodes() {
             true => Layout::Own,
             false => Layout::Shared(rule.nodes(q.dim())),
         };
@@ -124,23 +128,19 @@ impl<'a, R: Rule> Nodes<'a, R> {
         even_groups(0..self.count, (TILE / points).max(1))
     }
 
-    /// Draws nodes of some points, from one that is a multiple of [`together`](Self::together) on.
+    /// Draws nodes of some points, as many as are worth it.
     fn draw_some(&self, points: &Points, from: usize, drawn: &mut Drawn) {
         let (dim, rows) = (self.q.dim(), points.lanes());
-        drawn.nodes = from..(from + self.together()).min(self.count);
+        // Draws are made 64 at a time: so many nodes leave none over.
+        let even = 64 >> dim.trailing_zeros().min(6);
+        drawn.nodes = from..(from + (DRAWN / (rows * dim).max(1)).clamp(1, even)).min(self.count);
         let mut own = scratch::any(rows, drawn.nodes.len() * dim);
         for (i, n) in points.points.clone().enumerate() {
-            self.rule.draw(n, from * dim, own.row_mut(i));
+            self.rule.draw(dim, n, from, own.row_mut(i));
         }
         scratch::shape(&mut drawn.lines, own.cols(), rows);
         own.transpose_into(&mut drawn.lines);
         scratch::give(&mut own);
-    }
-
-    /// How many nodes are drawn at once.
-    fn together(&self) -> usize {
-        let powers = self.q.dim().trailing_zeros().min(DRAWN_TOGETHER.trailing_zeros());
-        DRAWN_TOGETHER >> powers
     }
 
     /// Takes some nodes.

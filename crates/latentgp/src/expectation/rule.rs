@@ -3,7 +3,7 @@
 //! ```text
 //! forward    x_s = μ + √S ∘ ξ_s     K_s = k(Z, x_s)     Ψ0 = Σ w_s Σ_n k(x_ns, x_ns)
 //!            Ψ1 = Σ w_s K_sᵀ        Ψ2 = Σ w_s K_sK_sᵀ
-//! backward   K̄_s = w_s (Ψ̄1ᵀ + (Ψ̄2 + Ψ̄2ᵀ) K_s)  ──cross_adjoint──▶  x̄_s, Z̄, θ̄
+//! backward   K̄_s = w_s (Ψ̄1ᵀ + (Ψ̄2 + Ψ̄2ᵀ) K_s)  ──pull──▶  x̄_s, Z̄, θ̄
 //!            μ̄ += x̄_s               S̄ += x̄_s ∘ ξ_s / (2√S)
 //! ```
 //!
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
-use crate::scratch::{self, Scratch};
+use crate::scratch;
 
 /// Nodes ξ_s and weights w_s for N(0, I).
 pub trait Rule: Clone + Send + Sync + 'static {
@@ -35,10 +35,14 @@ pub trait Rule: Clone + Send + Sync + 'static {
     /// ξ_s, one a row, the same for every point.
     fn nodes(&self, dim: usize) -> Mat;
 
-    /// Where each point has its own nodes, writes those of point `row`, one after the other, as many numbers as `out` has from
-    /// number `from` on, and returns true. They are asked for in pieces that begin at multiples of [`DRAWN_TOGETHER`].
-    fn draw(&self, _row: usize, _from: usize, _out: &mut [f64]) -> bool {
+    /// Whether each point has nodes of its own, which [`draw`](Self::draw) writes.
+    fn has_own_nodes(&self) -> bool {
         false
+    }
+
+    /// Writes nodes of point `row` in `dim` dimensions, one after the other, from node `from` on: as many as `out` has room for.
+    fn draw(&self, dim: usize, _row: usize, from: usize, out: &mut [f64]) {
+        out.copy_from_slice(&self.nodes(dim).as_slice()[from * dim..from * dim + out.len()]);
     }
 
     /// Above so many nodes the rule refuses to run.
@@ -68,11 +72,16 @@ pub trait Rule: Clone + Send + Sync + 'static {
     }
 }
 
-/// Numbers of a point's own nodes that a rule is asked for at once are a multiple of this, but for the last.
-pub const DRAWN_TOGETHER: usize = 64;
-
 /// The limit of nodes unless the caller sets another.
 pub const DEFAULT_MAX_NODES: usize = 100_000;
+
+const ONCE: &str = "`Kernel::blocks` calls once";
+
+/// w, 1×S, in room that is used again.
+pub(super) fn weights(rule: &impl Rule, dim: usize) -> Mat {
+    let weights = rule.weights(dim);
+    Mat::from_vec(1, weights.len(), weights).expect("as many as there are")
+}
 
 fn check_all(
     rule: &impl Rule,
@@ -98,9 +107,9 @@ fn psi(
     if let Some(stars) = Stars::new(rule, kernel, q, z) {
         return Ok(stars.psi(whiten));
     }
-    let mut psi = Psi::zeros(0, 0);
-    Plan::make(rule, kernel, q, z, whiten, &mut |plan| psi = plan.psi(Keep::Nothing).0);
-    Ok(psi)
+    let mut psi = None;
+    Plan::make(rule, kernel, q, z, whiten, &mut |plan| psi = Some(plan.psi(Keep::Nothing).0));
+    Ok(psi.expect(ONCE))
 }
 
 impl<R: Rule> Expectation for R {
@@ -128,15 +137,15 @@ impl<R: Rule> Expectation for R {
         if let Some(stars) = Stars::new(self, kernel, q, z) {
             return stars.psi_and_back(whiten, between);
         }
-        let mut done = Ok(());
+        let mut done = None;
         Plan::make(self, kernel, q, z, whiten, &mut |plan| {
             let (psi, kept) = plan.psi(plan.keeps());
-            done = between(psi).map(|(mut bar, grad)| {
+            done = Some(between(psi).map(|(mut bar, grad)| {
                 plan.psi_adjoint(&kept, &bar, grad);
                 scratch::give(&mut bar.psi1);
-            });
+            }));
         });
-        done
+        done.expect(ONCE)
     }
 
     fn psi_adjoint(
@@ -154,9 +163,7 @@ impl<R: Rule> Expectation for R {
         }
         let mut grad = Some(grad);
         Plan::make(self, kernel, q, z, None, &mut |plan| {
-            if let Some(grad) = grad.take() {
-                plan.psi_adjoint(&[], bar, grad);
-            }
+            plan.psi_adjoint(&[], bar, grad.take().expect(ONCE));
         });
         Ok(())
     }
@@ -167,7 +174,7 @@ impl<R: Rule> Expectation for R {
 
     fn cost(&self, n: usize, q: usize, m: usize) -> Cost {
         let nodes = self.count(q);
-        let shared = if self.draw(0, 0, &mut []) { 0.0 } else { nodes * q as f64 };
+        let shared = if self.has_own_nodes() { 0.0 } else { nodes * q as f64 };
         let parts = n.div_ceil(part_rows(n.max(1))) as f64;
         let tile = (lanes(TILE) * (5 * m + 6 * q)) as f64;
         let numbers = shared + (n * m + m * m) as f64 + parts * ((m * m + 6 * m * q) as f64 + tile);
@@ -192,7 +199,7 @@ impl<R: Rule> Expectation for R {
     }
 
     fn nonnegative(&self, dim: usize) -> bool {
-        Scratch::from(self.weights(dim)).iter().all(|w| *w >= 0.0)
+        weights(self, dim).as_slice().iter().all(|w| *w >= 0.0)
     }
 
     fn set_max_nodes(&mut self, limit: usize) {
@@ -223,16 +230,31 @@ mod tests {
     use crate::kernel::Constant;
 
     #[test]
+    fn without_columns_all_points_are_one() {
+        let kernel = crate::kernel::Matern32::new(0);
+        let q = Gaussians { mean: Mat::zeros(4, 0), var: Mat::zeros(4, 0) };
+        drop(Mat::filled(3, 16, 7.0));
+        for rule in [&MonteCarlo::new(4, 0) as &dyn Expectation, &Cubature5] {
+            let psi = rule.psi(&kernel, &q, &Mat::zeros(3, 0)).unwrap();
+            assert!(psi.psi1.as_slice().iter().all(|v| (v - 1.0).abs() < 1e-12), "{rule}: {psi:?}");
+            assert!(psi.psi2.as_slice().iter().all(|v| (v - 4.0).abs() < 1e-12), "{rule}: {psi:?}");
+        }
+    }
+
+    #[test]
     fn nothing_has_no_gradient() {
         for (n, m, dim) in [(0, 3, 2), (4, 0, 2), (4, 3, 0)] {
             let q = Gaussians { mean: Mat::zeros(n, dim), var: Mat::zeros(n, dim) };
             let z = Mat::zeros(m, dim);
             let kernel = Constant::new();
             for rule in [&Unscented as &dyn Expectation, &MonteCarlo::new(4, 0), &Cubature5] {
-                let (psi, _) = there_and_back(&kernel, &q, &z, &Psi::zeros(n, m), |between| {
+                let bar = Psi { psi0: 1.0, psi1: Mat::filled(n, m, 1.0), psi2: Mat::filled(m, m, 1.0) };
+                let (psi, (theta, z_bar, mean, var)) = there_and_back(&kernel, &q, &z, &bar, |between| {
                     rule.psi_and_back(&kernel, &q, &z, None, between)
                 });
                 assert_eq!((psi.psi1.rows(), psi.psi1.cols(), psi.psi2.rows()), (n, m, m));
+                assert!([z_bar, mean, var].iter().all(|g| g.as_slice().iter().all(|v| *v == 0.0)));
+                assert!(theta == [0.0] || n > 0 && m == 0 || dim == 0, "{rule}: {theta:?}");
             }
         }
     }

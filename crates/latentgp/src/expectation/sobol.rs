@@ -5,6 +5,7 @@
 //! lower-triangular matrix a dimension (Matoušek 1998) and a random shift: every point stays uniform, the
 //! net property is kept, and no point is at the origin.
 
+use crate::scratch;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -53,7 +54,7 @@ fn scramble(v: &mut [u64; BITS], rng: &mut ChaCha8Rng) {
 
 /// `count` points of `dim` columns in the open unit cube, in Gray-code order; scrambled when a seed is given.
 pub(crate) fn points(count: usize, dim: usize, seed: Option<u64>) -> Vec<f64> {
-    let mut out = vec![0.0; count * dim];
+    let mut out = scratch::filled(count * dim, 0.0);
     for q in 0..dim {
         let mut v = directions(q);
         let mut at = 0u64;

@@ -10,7 +10,7 @@
 
 use super::node_sums::{common, doubled};
 use super::points::Points;
-use super::rule::Rule;
+use super::rule::{Rule, weights};
 use super::{Between, Gaussians, Psi, PsiGrad};
 use crate::blocks::{self, Parts, part_rows};
 use crate::error::Result;
@@ -60,13 +60,14 @@ impl<'a> Stars<'a> {
     /// `None` where the nodes are no star, or the kernel knows none.
     pub fn new(rule: &impl Rule, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Option<Self> {
         let (kernel, dim) = (kernel.star()?, q.dim());
-        if rule.draw(0, 0, &mut []) {
+        if rule.has_own_nodes() {
             return None;
         }
-        let weights = Scratch::from(rule.weights(dim));
+        let all = weights(rule, dim);
+        let weights = all.as_slice();
         let together = (ROOM / (LANES * z.rows().max(1))).max(2 * dim + 1);
-        let arms = Arms::of(&rule.nodes(dim), &weights, together)?;
-        let common = common(&weights);
+        let arms = Arms::of(&rule.nodes(dim), weights, together)?;
+        let common = common(weights);
         Some(Stars { kernel, q, z, arms, common, weight: weights.iter().sum() })
     }
 
@@ -94,7 +95,7 @@ impl<'a> Stars<'a> {
     fn cross(&self, tile: &Points, arms: &Arms, keep: bool, block: &mut Block) {
         let star = Star { mean: &tile.mean, std: &tile.std, arms };
         scratch::shape(&mut block.k, self.z.rows(), star.places());
-        let kept = if keep { block.k.len() * self.kernel.kept() } else { 0 };
+        let kept = if keep { block.k.len() * self.kernel.star_kept() } else { 0 };
         if block.kept.len() < kept {
             block.kept = Scratch::take(kept);
         }
@@ -133,7 +134,7 @@ impl<'a> Stars<'a> {
                 }
             }
         }
-        scratch::give(&mut white);
+        [&mut white, &mut weighted].into_iter().for_each(scratch::give);
         (psi2, block)
     }
 
@@ -147,7 +148,7 @@ impl<'a> Stars<'a> {
         [mean, var]: [&mut [f64]; 2],
     ) -> (Room<f64>, Mat) {
         let (m, dim, from) = (self.z.rows(), self.q.dim(), points.start);
-        let mut gathered = Room::filled(0.0, self.kernel.gathered(m));
+        let mut gathered = Room::filled(0.0, self.kernel.star_gathered(m));
         let (mut tile, mut block, mut k_bar) = (Points::default(), Block::default(), Mat::default());
         for points in self.tiles(points, if kept.is_some() { 2 * ROOM } else { ROOM }) {
             let own = (points.start - from) * dim..(points.end - from) * dim;
@@ -164,7 +165,7 @@ impl<'a> Stars<'a> {
                 let Points { mean, std, mean_bar, std_bar, .. } = &mut tile;
                 let grad = StarGrad { mean: mean_bar, std: std_bar, gathered: &mut gathered };
                 let star = Star { mean, std, arms };
-                let kept = &kept[..k.len() * self.kernel.kept()];
+                let kept = &kept[..k.len() * self.kernel.star_kept()];
                 self.kernel.star_pull(self.z, &star, kept, k.as_slice(), k_bar.as_slice(), grad);
             }
             tile.hand_out(&mut mean[own.clone()], &mut var[own]);
@@ -283,7 +284,7 @@ impl Vectorized for AddPsi1<'_> {
 /// K W.
 fn weigh(arms: &Arms, k: &Mat, out: &mut Mat) {
     let lanes = k.cols() / arms.all().len();
-    out.resize(k.rows(), k.cols());
+    scratch::shape(out, k.rows(), k.cols());
     for j in 0..k.rows() {
         let columns = out.row_mut(j).chunks_exact_mut(lanes).zip(k.row(j).chunks_exact(lanes));
         for ((out, k), arm) in columns.zip(arms.all()) {

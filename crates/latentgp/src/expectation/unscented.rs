@@ -1,9 +1,9 @@
 //! Sigma points: the unscented transformation and its variants.
 
-use super::rule::Rule;
+use super::rule::{Rule, weights};
 use crate::error::{Error, Result};
 use crate::mat::Mat;
-use crate::scratch::{self, Scratch};
+use crate::scratch;
 
 /// The unscented transformation of de Souza et al. (AISTATS 2021): 2Q nodes ±√Q e_q, weights 1/2Q.
 ///
@@ -118,7 +118,8 @@ impl Rule for MinimalSkew {
         weights
     }
     fn nodes(&self, dim: usize) -> Mat {
-        let weights = Scratch::from(self.weights(dim));
+        let weights = weights(self, dim);
+        let weights = weights.as_slice();
         // Coordinate q (from 0) sits at −1/√(2w) for nodes 1..=q+1 and at +1/√(2w) for node q+2, w that node's.
         Mat::from_fn(dim + 2, dim, |s, q| {
             let at = 1.0 / (2.0 * weights[q + 2]).sqrt();

@@ -13,6 +13,9 @@ use smallvec::{SmallVec, smallvec};
 /// The points of a block come in multiples of this.
 pub const BLOCK_POINTS: usize = 16;
 
+/// What [`CrossBlocks`] may rely on.
+pub(super) const MADE: &str = "what is kept and gathered is as `cross` and `gather` made it";
+
 /// Some matrices, the first few of which need no room but their numbers.
 pub type Mats = SmallVec<[Mat; 6]>;
 
@@ -56,7 +59,7 @@ impl<K: Kernel + ?Sized> CrossBlocks for Plain<'_, K> {
     }
 
     fn pull(&self, x: &Mat, _: &[Mat], _: &Mat, bar: &Mat, x_bar: &mut Mat, gathered: &mut [Mat]) {
-        let [theta, z_bar] = gathered else { return };
+        let [theta, z_bar] = gathered else { panic!("{MADE}") };
         let (mut k_bar, mut own) = (scratch::any(bar.cols(), bar.rows()), Mat::zeros(x.cols(), x.rows()));
         bar.transpose_into(&mut k_bar);
         let to = KernelGrad { theta: theta.as_mut_slice(), x: Some(&mut own), z: Some(z_bar) };

@@ -10,18 +10,19 @@
 
 use smallvec::SmallVec;
 
-/// A list whose first few lie where it is, so that a kernel of few columns is described without room of its own.
+/// A list whose first few lie where it is, so that a kernel of few columns is described without room of its own;
+/// see [`smallvec`](crate::smallvec).
 pub type Few<T> = SmallVec<[T; 12]>;
 
 /// One product of factors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Term {
     /// Parameters (their places in θ) whose product multiplies the term.
-    pub scale: SmallVec<[usize; 2]>,
+    pub scale: Few<usize>,
     /// Gaussian factors: input column, place of its lengthscale in θ.
     pub gauss: Few<(usize, usize)>,
     /// Columns with a factor x_q z_q.
-    pub powers: SmallVec<[usize; 2]>,
+    pub powers: Few<usize>,
     /// Whether the term is zero except between a point and itself (white noise).
     pub white: bool,
 }

@@ -200,7 +200,7 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
     }
 
     /// Calls `work` with the kernel's blocks at many sets of points, in lanes, and the same Z: by [`cross`](Self::cross) and
-    /// [`cross_adjoint`](Self::cross_adjoint), unless a kernel knows better.
+    /// [`cross_adjoint`](Self::cross_adjoint), unless a kernel knows better. It calls exactly once.
     fn blocks(&self, z: &Mat, work: &mut dyn FnMut(&dyn CrossBlocks)) {
         work(&Plain { kernel: self, z });
     }

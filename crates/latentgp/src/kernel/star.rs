@@ -86,7 +86,7 @@ pub struct StarGrad<'a> {
     pub mean: &'a mut Mat,
     /// ∂F/∂√S, Q×B.
     pub std: &'a mut Mat,
-    /// What [`star_finish`](StarKernel::star_finish) makes ∂F/∂θ and ∂F/∂Z of: [`gathered`](StarKernel::gathered) numbers.
+    /// What [`star_finish`](StarKernel::star_finish) makes ∂F/∂θ and ∂F/∂Z of: [`star_gathered`](StarKernel::star_gathered) numbers.
     pub gathered: &'a mut [f64],
 }
 
@@ -95,12 +95,12 @@ pub struct StarGrad<'a> {
 /// K = k(z, x) at the places of a star is M×SB, row by row. The room that it takes is the caller's.
 pub trait StarKernel: Kernel {
     /// How many numbers the way back needs for each of K.
-    fn kept(&self) -> usize;
+    fn star_kept(&self) -> usize;
 
     /// How many numbers the gradient of many stars is gathered in, from zeros, with M inducing inputs.
-    fn gathered(&self, m: usize) -> usize;
+    fn star_gathered(&self, m: usize) -> usize;
 
-    /// Writes K to `out`, and [`kept`](Self::kept) numbers for each of it where `kept` has room for them.
+    /// Writes K to `out`, and [`star_kept`](Self::star_kept) numbers for each of it where `kept` has room for them.
     fn star_cross(&self, z: &Mat, at: &Star<'_>, kept: &mut [f64], out: &mut [f64]);
 
     /// Adds the gradient of Σ w_s bar ∘ K at the star that K was kept of.

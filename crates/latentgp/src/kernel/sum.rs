@@ -194,12 +194,12 @@ impl Sum {
 
 /// Each summand keeps its own K, and what it needs for each of that.
 impl StarKernel for Sum {
-    fn kept(&self) -> usize {
-        self.stars().map(|k| 1 + k.kept()).sum()
+    fn star_kept(&self) -> usize {
+        self.stars().map(|k| 1 + k.star_kept()).sum()
     }
 
-    fn gathered(&self, m: usize) -> usize {
-        self.stars().map(|k| k.gathered(m)).sum()
+    fn star_gathered(&self, m: usize) -> usize {
+        self.stars().map(|k| k.star_gathered(m)).sum()
     }
 
     fn star_cross(&self, z: &Mat, at: &Star<'_>, kept: &mut [f64], out: &mut [f64]) {
@@ -216,7 +216,7 @@ impl StarKernel for Sum {
         }
         let mut rest = kept;
         for part in self.stars() {
-            let (own, others) = rest.split_at_mut(len * (1 + part.kept()));
+            let (own, others) = rest.split_at_mut(len * (1 + part.star_kept()));
             let (k, kept) = own.split_at_mut(len);
             part.star_cross(z, at, kept, k);
             add(k);
@@ -228,9 +228,9 @@ impl StarKernel for Sum {
         let StarGrad { mean, std, gathered } = grad;
         let (mut rest, mut gathered) = (kept, gathered);
         for part in self.stars() {
-            let (own, others) = rest.split_at(k.len() * (1 + part.kept()));
+            let (own, others) = rest.split_at(k.len() * (1 + part.star_kept()));
             let (k, kept) = own.split_at(k.len());
-            let (to, more) = gathered.split_at_mut(part.gathered(z.rows()));
+            let (to, more) = gathered.split_at_mut(part.star_gathered(z.rows()));
             part.star_pull(z, at, kept, k, bar, StarGrad { mean, std, gathered: to });
             (rest, gathered) = (others, more);
         }
@@ -239,7 +239,7 @@ impl StarKernel for Sum {
     fn star_finish(&self, gathered: &[f64], theta: &mut [f64], z: &mut Mat) {
         let (mut gathered, mut theta) = (gathered, theta);
         for part in self.stars() {
-            let (own, others) = gathered.split_at(part.gathered(z.rows()));
+            let (own, others) = gathered.split_at(part.star_gathered(z.rows()));
             let (to, more) = theta.split_at_mut(param::count(part));
             part.star_finish(own, to, z);
             (gathered, theta) = (others, more);

@@ -110,7 +110,8 @@ pub(super) fn pull(
                 moments.extend(dims.iter().map(|d| d.at(mean[d.q], var[d.q], zi[d.q], zj[d.q])));
                 let gauss: f64 = moments.iter().map(|m| m.gauss).product();
                 let value = gauss * moments.iter().map(|m| m.value).product::<f64>();
-                kept[if single { k * size } else { 0 } + i * pair.cols + j] += value;
+                let first = if single { k * size } else { 0 };
+                kept[first + i * pair.cols + j] += value;
                 let weight = weights[i * pair.cols + j];
                 if weight == 0.0 {
                     continue;

@@ -2,7 +2,7 @@
 //! back, and the layers of a block are kept for its adjoint.
 
 use super::{Mlp, zeros_like};
-use crate::kernel::blocks::{CrossBlocks, Mats};
+use crate::kernel::blocks::{CrossBlocks, MADE, Mats};
 use crate::mat::Mat;
 
 /// The blocks of a network with some Z.
@@ -29,7 +29,7 @@ impl CrossBlocks for Blocks<'_> {
         let mut of_base: Mats = kept.drain(own.min(kept.len())..).collect();
         kept.resize(own, Mat::default());
         let (layers, rest) = kept.split_at_mut(self.layers());
-        let [rows, features] = rest else { return };
+        let [rows, features] = rest else { panic!("{MADE}") };
         x.transpose_into(rows);
         self.network.forward_into(rows, layers);
         layers[layers.len() - 1].transpose_into(features);
@@ -40,7 +40,7 @@ impl CrossBlocks for Blocks<'_> {
     fn pull(&self, _: &Mat, kept: &[Mat], k: &Mat, bar: &Mat, x_bar: &mut Mat, gathered: &mut [Mat]) {
         let (layers, rest) = kept.split_at(self.layers());
         let ([rows, features, of_base @ ..], Some((theta, sums))) = (rest, gathered.split_first_mut()) else {
-            return;
+            panic!("{MADE}")
         };
         let mut features_bar = zeros_like(features);
         self.base.pull(features, of_base, k, bar, &mut features_bar, sums);
@@ -63,7 +63,7 @@ impl CrossBlocks for Blocks<'_> {
 
     fn finish(&self, gathered: &[Mat], theta: &mut [f64], z_bar: &mut Mat) {
         let (Some((sums, of_base)), Some(features)) = (gathered.split_first(), self.z_layers.last()) else {
-            return;
+            panic!("{MADE}")
         };
         let (own, theta) = theta.split_at_mut(sums.len());
         let (mut bar, mut spare) = (zeros_like(features), Mat::default());

@@ -163,14 +163,16 @@ impl<S: Shape> Kernel for Stationary<S> {
     }
 
     fn cross(&self, x: &Mat, z: &Mat, out: &mut Mat) {
-        if !z.is_empty() {
-            vectorize(Cross { kernel: self, x, z, out });
+        match z.is_empty() {
+            // Without columns all points are one.
+            true => out.fill(self.variance.get()),
+            false => vectorize(Cross { kernel: self, x, z, out }),
         }
     }
 
     fn cross_adjoint(&self, x: &Mat, z: &Mat, bar: &Mat, grad: KernelGrad<'_>) {
         match z.is_empty() {
-            true => {}
+            true => grad.theta[0] += bar.as_slice().iter().sum::<f64>(),
             false if self.dim >= WIDE && self.variance.get().is_normal() => {
                 wide::cross_adjoint(self, x, z, bar, grad)
             }

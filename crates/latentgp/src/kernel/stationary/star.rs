@@ -27,12 +27,12 @@ type Axis = [Lanes; 3];
 
 impl<S: Shape> StarKernel for Stationary<S> {
     /// σ_f² ∂κ/∂r².
-    fn kept(&self) -> usize {
+    fn star_kept(&self) -> usize {
         1
     }
 
     /// In lanes: half of ∂F/∂z ℓ, M×Q; half of −∂F/∂ℓ ℓ; Σ K̄ ∘ K; ᾱ, in the first lane.
-    fn gathered(&self, m: usize) -> usize {
+    fn star_gathered(&self, m: usize) -> usize {
         (m * self.dim + self.dim + 2) * LANES
     }
 

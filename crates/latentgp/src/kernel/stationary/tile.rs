@@ -13,7 +13,7 @@ use super::shapes::advance;
 use super::wide::{self, WIDE};
 use super::{Shape, Stationary};
 use crate::kernel::BLOCK_POINTS as WIDTH;
-use crate::kernel::blocks::{CrossBlocks, Mats};
+use crate::kernel::blocks::{CrossBlocks, MADE, Mats};
 use crate::mat::Mat;
 use crate::scratch::{self, Room};
 use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
@@ -77,7 +77,7 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
             return;
         }
         let mut x = self.place(x);
-        let Some((sums, rest)) = gathered.split_last_mut() else { return };
+        let Some((sums, rest)) = gathered.split_last_mut() else { panic!("{MADE}") };
         let slopes = Slopes { tile: self, x: &x, slopes: &kept[0], k, bar, sums: sums.as_mut_slice() };
         match self.is_wide() {
             true => {
@@ -114,7 +114,7 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
 
     fn finish(&self, gathered: &[Mat], theta: &mut [f64], z_bar: &mut Mat) {
         let (m, dim) = (self.z.rows(), self.kernel.dim);
-        let Some((sums, rest)) = gathered.split_last() else { return };
+        let Some((sums, rest)) = gathered.split_last() else { panic!("{MADE}") };
         let mut l_bar = Room::filled(0.0, dim);
         if self.is_wide() {
             wide::finish(self, rest, &mut l_bar, z_bar);
@@ -209,7 +209,7 @@ impl<S: Shape> Slopes<'_, '_, S> {
         let Tile { kernel, z, .. } = self.tile;
         let (dim, chunks) = (kernel.dim, self.chunks());
         let chunk = |of: &Mat, j: usize| -> Lanes { of.as_slice().as_chunks().0[j * chunks + c] };
-        let Some((total, alpha_bar)) = self.sums.split_first_chunk_mut::<WIDTH>() else { return };
+        let Some((total, alpha_bar)) = self.sums.split_first_chunk_mut::<WIDTH>() else { panic!("{MADE}") };
         let mut sum = *total;
         for (j, h) in to.iter_mut().enumerate() {
             let (k, bar, slope) = (chunk(self.k, j), chunk(self.bar, j), chunk(self.slopes, j));
@@ -266,7 +266,7 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
         let (Tile { kernel, inverse, z, .. }, x) = (self.slopes.tile, self.slopes.x);
         let (m, dim, chunks) = (z.rows(), kernel.dim, self.slopes.chunks());
         let to: &mut [Lanes] = self.x_bar.as_mut_slice().as_chunks_mut().0;
-        let [z_bar, l_bar] = self.gathered else { return };
+        let [z_bar, l_bar] = self.gathered else { panic!("{MADE}") };
         let z_bar: &mut [Few] = z_bar.as_mut_slice().as_chunks_mut().0;
         let l_bar: &mut [Few] = l_bar.as_mut_slice().as_chunks_mut().0;
         let x: &[Lanes] = x.as_slice().as_chunks().0;

@@ -11,6 +11,7 @@
 
 use super::tile::Tile;
 use super::{Shape, Stationary};
+use crate::kernel::blocks::MADE;
 use crate::kernel::{BLOCK_POINTS, CrossBlocks, KernelGrad, Mats};
 use crate::linalg::{self, Op};
 use crate::mat::Mat;
@@ -32,7 +33,7 @@ pub(super) fn gather(m: usize, dim: usize) -> Mats {
 
 /// Adds x̄ of a block.
 pub(super) fn pull<S: Shape>(of: &Tile<'_, S>, x: &Mat, h: &Mat, x_bar: &mut Mat, gathered: &mut [Mat]) {
-    let [hx, t, l_bar] = gathered else { return };
+    let [hx, t, l_bar] = gathered else { panic!("{MADE}") };
     let mut zh = scratch::any(x.rows(), x.cols());
     zh.fill(0.0);
     linalg::gemm(1.0, &of.z, Op::T, h, Op::N, &mut zh);
@@ -45,7 +46,7 @@ pub(super) fn pull<S: Shape>(of: &Tile<'_, S>, x: &Mat, h: &Mat, x_bar: &mut Mat
 
 /// Adds ℓ̄ and Z̄ of what was gathered.
 pub(super) fn finish<S: Shape>(of: &Tile<'_, S>, gathered: &[Mat], l_bar: &mut [f64], z_bar: &mut Mat) {
-    let [hx, t, sums] = gathered else { return };
+    let [hx, t, sums] = gathered else { panic!("{MADE}") };
     let mut sums = sums.clone();
     for (m, t) in t.as_slice().iter().enumerate() {
         let own = hx.row(m).iter().zip(of.z.row(m)).zip(sums.as_mut_slice());
