@@ -45,10 +45,9 @@ fn add_lines<const FMA: bool, const L: usize>(
     lines: impl Iterator<Item = [[f64; L]; WIDEST]>,
 ) -> Sums<L> {
     let mut sums = [[[0.0; L]; WIDEST]; FIVE];
-    fives
-        .iter()
-        .zip(lines)
-        .for_each(|(five, line)| add_line::<FMA, L, WIDEST, FIVE>(*five, &line, &mut sums));
+    for (five, line) in fives.iter().zip(lines) {
+        add_line::<FMA, L, WIDEST, FIVE>(*five, &line, &mut sums);
+    }
     sums
 }
 
