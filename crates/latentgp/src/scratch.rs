@@ -5,6 +5,7 @@
 //! two, a few of each on the thread that used them last, the others where all threads find them.
 
 use crate::mat::Mat;
+use crate::vmath::CACHE_LINE;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -195,15 +196,25 @@ pub(crate) fn recycle(buffer: Vec<f64>) {
     put(buffer, false);
 }
 
-/// A buffer, given back when dropped.
+/// `len` numbers, whatever they are.
+fn any_numbers(len: usize) -> Vec<f64> {
+    let found = if len > SMALL { Common::get().large(len) } else { small(len) };
+    let mut buffer = found.unwrap_or_else(|| vec![0.0; len]);
+    buffer.resize(len, 0.0);
+    buffer
+}
+
+/// Numbers that begin where a line of the cache does, so that no register is read from two; given back when dropped.
 #[derive(Default)]
-pub(crate) struct Scratch(Vec<f64>);
+pub(crate) struct Scratch {
+    buffer: Vec<f64>,
+    from: usize,
+}
 
 /// Gives a matrix a shape, with room from here if it has none yet; its numbers are arbitrary.
 pub(crate) fn shape(mat: &mut Mat, rows: usize, cols: usize) {
     if mat.is_empty() {
-        let room = std::mem::take(&mut Scratch::take(rows * cols).0);
-        *mat = Mat::from_vec(rows, cols, room).expect("rows × cols numbers");
+        *mat = Mat::from_vec(rows, cols, any_numbers(rows * cols)).expect("rows × cols numbers");
     }
     mat.resize(rows, cols);
 }
@@ -236,35 +247,42 @@ pub(crate) fn zeros(rows: usize, cols: usize) -> Mat {
 
 /// Takes back the room of a matrix.
 pub(crate) fn give(mat: &mut Mat) {
-    drop(Scratch(std::mem::take(mat).into_vec()));
+    put(std::mem::take(mat).into_vec(), true);
 }
 
 impl Scratch {
     /// `len` numbers, whatever they are.
     pub fn take(len: usize) -> Self {
-        let found = if len > SMALL { Common::get().large(len) } else { small(len) };
-        let mut buffer = found.unwrap_or_else(|| vec![0.0; len]);
-        buffer.resize(len, 0.0);
-        Scratch(buffer)
+        if len == 0 {
+            return Self::default();
+        }
+        let mut buffer = any_numbers(len + CACHE_LINE - 1);
+        let from = buffer.as_ptr().align_offset(CACHE_LINE * size_of::<f64>());
+        // Where no such place is found, any other does.
+        let from = from.min(CACHE_LINE - 1);
+        buffer.truncate(from + len);
+        Scratch { buffer, from }
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        put(std::mem::take(&mut self.0), true);
+        put(std::mem::take(&mut self.buffer), true);
     }
 }
 
 impl Deref for Scratch {
     type Target = [f64];
+    #[inline(always)]
     fn deref(&self) -> &[f64] {
-        &self.0
+        &self.buffer[self.from..]
     }
 }
 
 impl DerefMut for Scratch {
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut [f64] {
-        &mut self.0
+        &mut self.buffer[self.from..]
     }
 }
 
@@ -324,14 +342,14 @@ impl<T: Numbers> Deref for Room<T> {
     type Target = [T];
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        T::read(&self.0.0)
+        T::read(&self.0)
     }
 }
 
 impl<T: Numbers> DerefMut for Room<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
-        T::read_mut(&mut self.0.0)
+        T::read_mut(&mut self.0)
     }
 }
 
@@ -357,7 +375,7 @@ mod tests {
 
     #[test]
     fn zeros_are_zeros_where_others_were() {
-        drop(Scratch(vec![1.0; 77_777]));
+        give(&mut Mat::filled(7, 11_111, 1.0));
         assert_eq!(zeros(7, 11_111), Mat::zeros(7, 11_111));
         for len in [1, 3, 77, SMALL] {
             Scratch::take(len).fill(1.0);
@@ -372,6 +390,7 @@ mod tests {
             let other = Scratch::take(len);
             own.fill(1.0);
             assert_eq!((own.len(), other.len()), (len, len));
+            assert!(len == 0 || own.as_ptr().addr().is_multiple_of(64) && other.as_ptr().addr().is_multiple_of(64));
             assert!(room(len).is_empty() && room(len).capacity() >= len);
         }
         let mut mat = Mat::default();

@@ -5,8 +5,10 @@
 //! machine has. Exponentials, logarithms, and sine and cosine of πu, are within 2 ulp on every path, 2^y − 1 within 3.
 
 mod abreast;
+mod lanes;
 
-pub(crate) use abreast::{exp2_decays, exp2_m1s};
+pub(crate) use abreast::{exp2_decay_lanes, exp2_decays, exp2_m1_lanes};
+pub(crate) use lanes::Lanes;
 
 use std::ops::Range;
 
@@ -52,8 +54,15 @@ pub(crate) fn in_lanes<V: Laned>(v: V) -> V::Out {
         fn avx2<V: Laned>(v: V) -> V::Out {
             v.run::<true, 4>()
         }
-        let has_avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-        if has_avx2 && is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl") {
+        let portable = cfg!(latentgp_lanes = "portable");
+        let narrow = portable || cfg!(latentgp_lanes = "avx2");
+        let has_avx2 = !portable && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+        let has_avx512 = !narrow
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl");
+        if has_avx2 && has_avx512 {
             // SAFETY: the features were detected on the line above.
             return unsafe { avx512(v) };
         }
@@ -83,12 +92,12 @@ pub(crate) const CACHE_LINE: usize = 8;
 
 /// Fetches the line of the cache that number `at`, counted from the first, is in, or would be in beyond the last.
 #[inline(always)]
-pub(crate) fn prefetch(numbers: &[f64], at: usize) {
+pub(crate) fn prefetch<T>(numbers: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a hint, which reads nothing and is for any address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(numbers.as_ptr().wrapping_add(at).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(numbers.as_ptr().cast::<f64>().wrapping_add(at).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (numbers, at);

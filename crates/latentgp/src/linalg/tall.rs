@@ -5,16 +5,14 @@
 //! meanwhile.
 
 use crate::mat::Mat;
-use crate::scratch::{self, Room, Scratch};
-use crate::vmath::{CACHE_LINE, Laned, fma, groups, in_lanes, prefetch};
+use crate::scratch::{self, Numbers, Room, Scratch};
+use crate::vmath::{CACHE_LINE, Laned, Lanes, even_groups, groups, in_lanes, prefetch};
 use std::ops::Range;
 
-/// Numbers that meet a line of a panel at once, and that do so in products a bᵀ where a line is one register: ten sums or
-/// eight keep the machine busy, and fit its registers.
+/// Numbers that meet a line of a panel at once, and that do so where a line is one register or a machine has many: as many
+/// sums keep the machine busy, and fit its registers.
 const FIVE: usize = 5;
 const EIGHT: usize = 8;
-/// The registers of a line at the most.
-const WIDEST: usize = 2;
 /// Lines of a panel at the most: 16 KB on a machine of four lanes.
 const LINES: usize = 256;
 /// Rows that go along all panels before the next ones do: whole groups of either.
@@ -22,53 +20,24 @@ const ROWS: usize = 40;
 /// Lines of a panel of products aᵀb.
 const FEW: usize = 80;
 
+/// Registers of a line at the most, in products aᵀb and a bᵀ: a machine of eight lanes has 32 registers, others 16.
+const fn widest(lanes: usize) -> (usize, usize) {
+    if lanes == 8 { (4, 3) } else { (2, 2) }
+}
+
 /// sums + a bᵀ.
 #[inline(always)]
 fn add_line<const FMA: bool, const L: usize, const V: usize, const R: usize>(
     a: [f64; R],
-    b: &[[f64; L]; V],
-    sums: &mut [[[f64; L]; V]; R],
+    b: &[Lanes<FMA, L>; V],
+    sums: &mut [[Lanes<FMA, L>; V]; R],
 ) {
     for r in 0..R {
+        let a = Lanes::all(a[r]);
         for v in 0..V {
-            for l in 0..L {
-                sums[r][v][l] = fma::<FMA>(a[r], b[v][l], sums[r][v][l]);
-            }
+            sums[r][v] = a.mul_add(b[v], sums[r][v]);
         }
     }
-}
-
-/// What some lines of a panel give to a tile.
-#[inline(always)]
-fn add_lines<const FMA: bool, const L: usize>(
-    fives: &[[f64; FIVE]],
-    lines: impl Iterator<Item = [[f64; L]; WIDEST]>,
-) -> Sums<L> {
-    let mut sums = [[[0.0; L]; WIDEST]; FIVE];
-    for (five, line) in fives.iter().zip(lines) {
-        add_line::<FMA, L, WIDEST, FIVE>(*five, &line, &mut sums);
-    }
-    sums
-}
-
-/// Some lines; with each, numbers of b from `from` on, `step` apart, are fetched.
-#[inline(always)]
-fn fetching<const L: usize>(
-    lines: impl Iterator<Item = [[f64; L]; WIDEST]>,
-    b: &[f64],
-    from: usize,
-    step: usize,
-) -> impl Iterator<Item = [[f64; L]; WIDEST]> {
-    lines.enumerate().map(move |(k, line)| {
-        let numbers = (0..WIDEST * L).step_by(CACHE_LINE);
-        numbers.for_each(|more| prefetch(b, from + k * step + more));
-        line
-    })
-}
-
-/// Where each panel of `cols` columns begins, and its registers.
-fn panels(cols: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..cols).step_by(WIDEST * lanes).map(move |left| (left, (cols - left).div_ceil(lanes).min(WIDEST)))
 }
 
 /// aᵀb of rows that follow one another, M numbers of a and `stride` of b in each, and some columns of b.
@@ -91,20 +60,15 @@ struct Tn<'a> {
     out: &'a mut Mat,
 }
 
-/// The sums of a tile: some columns of a by those of a panel.
-type Sums<const L: usize> = [[[f64; L]; WIDEST]; FIVE];
-
 impl Laned for Tn<'_> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
         let (m, d) = (self.out.rows(), self.out.cols());
-        let (tiles, count) = (m.div_ceil(FIVE), d.div_ceil(WIDEST * L));
+        let (tiles, width) = (m.div_ceil(FIVE), widest(L).0 * L);
         let mut fives = Room::filled([0.0; FIVE], tiles * FEW);
-        let mut panel = Scratch::take(FEW * WIDEST * L);
-        let panel = panel.as_chunks_mut().0.as_chunks_mut().0;
-        let mut sums = Scratch::take(tiles * count * FIVE * WIDEST * L);
-        let sums: &mut [Sums<L>] = sums.as_chunks_mut().0.as_chunks_mut().0.as_chunks_mut().0;
+        let mut panel = Scratch::take(FEW * width);
+        let mut sums = Scratch::take(tiles * FIVE * d.next_multiple_of(L));
         let chunks = self.a.chunks(FEW * m).zip(self.b.chunks(FEW * self.stride));
         for (c, (a, b)) in chunks.enumerate() {
             for (k, row) in a.chunks_exact(m).enumerate() {
@@ -114,78 +78,113 @@ impl Laned for Tn<'_> {
                     fives[whole.len() * FEW + k][..rest.len()].copy_from_slice(rest);
                 }
             }
-            for (p, sums) in sums.chunks_exact_mut(tiles).enumerate() {
-                self.along::<FMA, L>(&fives, b, p * WIDEST * L, panel, sums, c == 0);
+            let panels = (0..d).step_by(width).zip(sums.chunks_mut(tiles * FIVE * width));
+            for (left, sums) in panels {
+                let rows = Rows { b, left, first: c == 0, of: &self };
+                match (d - left).div_ceil(L).min(widest(L).0) {
+                    1 => rows.along::<FMA, L, 1>(&fives, &mut panel, sums),
+                    3 if L == 8 => rows.along::<FMA, L, 3>(&fives, &mut panel, sums),
+                    4 if L == 8 => rows.along::<FMA, L, 4>(&fives, &mut panel, sums),
+                    _ => rows.along::<FMA, L, 2>(&fives, &mut panel, sums),
+                }
             }
         }
-        for (p, sums) in sums.chunks_exact(tiles).enumerate() {
-            let own = p * WIDEST * L..((p + 1) * WIDEST * L).min(d);
-            for (r, sums) in (0..m).zip(sums.as_flattened()) {
-                let to = &mut self.out.row_mut(r)[own.clone()];
-                match to.as_chunks_mut().0.as_chunks_mut().0 {
-                    [whole] => *whole = *sums,
-                    _ => to.copy_from_slice(&sums.as_flattened()[..own.len()]),
-                }
+        for (left, sums) in (0..d).step_by(width).zip(sums.chunks(tiles * FIVE * width)) {
+            let own = left..(left + width).min(d);
+            for (r, sums) in (0..m).zip(sums.chunks_exact(own.len().next_multiple_of(L))) {
+                self.out.row_mut(r)[own.clone()].copy_from_slice(&sums[..own.len()]);
             }
         }
     }
 }
 
-impl Tn<'_> {
-    /// What some rows give to the columns of a panel, or, if they are not the `first` ones, add to them. The first tile copies
+/// Where the lines of a tile are, and what is done beside their sums.
+const COPY: u8 = 0;
+const READ: u8 = 1;
+const FETCH_ROWS: u8 = 2;
+const FETCH: u8 = 3;
+
+/// Some rows of b, and the column where a panel of them begins.
+struct Rows<'r, 'a> {
+    b: &'r [f64],
+    left: usize,
+    /// Whether no rows went before them.
+    first: bool,
+    of: &'r Tn<'a>,
+}
+
+impl Rows<'_, '_> {
+    /// What some rows give to the columns of a panel, or, if they are not the first ones, add to them. The first tile copies
     /// lines as it meets them, unless it is the only one. During the second those of the next panel are fetched, and during
     /// the third, where all columns are wanted, part of the rows that follow, which take longer to come.
     #[inline(always)]
-    fn along<const FMA: bool, const L: usize>(
+    fn along<const FMA: bool, const L: usize, const V: usize>(
         &self,
         fives: &[[f64; FIVE]],
-        b: &[f64],
-        left: usize,
-        panel: &mut [[[f64; L]; WIDEST]],
-        sums: &mut [Sums<L>],
-        first: bool,
+        panel: &mut [f64],
+        sums: &mut [f64],
     ) {
-        let (d, stride) = (self.columns.len(), self.stride);
-        let width = (d - left).min(WIDEST * L);
-        let from = self.columns.start + left;
-        let next = if left + width < d { from + width } else { b.len() + self.columns.start };
-        let panel = &mut panel[..b.len() / stride];
-        let whole = width == WIDEST * L;
+        let (b, d, stride) = (self.b, self.of.columns.len(), self.of.stride);
+        let width = (d - self.left).min(V * L);
+        let from = self.of.columns.start + self.left;
+        let next = if self.left + width < d { from + width } else { b.len() + self.of.columns.start };
+        let panel: &mut [[Lanes<FMA, L>; V]] = &mut Numbers::read_mut(panel)[..b.len() / stride];
+        let whole = width == V * L;
         if !whole {
-            let rows = panel.iter_mut().zip(b.chunks_exact(stride));
             // Places beyond the last column have arbitrary numbers, and their sums are left.
-            rows.for_each(|(line, row)| {
-                line.as_flattened_mut()[..width].copy_from_slice(&row[from..from + width])
-            });
+            for (line, row) in panel.iter_mut().zip(b.chunks_exact(stride)) {
+                for (to, own) in line.iter_mut().zip(row[from..from + width].chunks(L)) {
+                    to.0[..own.len()].copy_from_slice(own);
+                }
+            }
         }
-        let rows = b.chunks_exact(stride);
-        let own = |row: &[f64]| row[from..from + WIDEST * L].as_chunks().0.as_chunks().0[0];
-        let tiles = sums.len();
+        let sums: &mut [[[Lanes<FMA, L>; V]; FIVE]] = Numbers::read_mut(sums);
+        let only = sums.len() == 1;
         for (t, (fives, sums)) in fives.chunks_exact(FEW).zip(sums).enumerate() {
-            let new = if t == 0 && tiles == 1 && whole {
-                add_lines::<FMA, L>(fives, fetching(rows.clone().map(own), b, next, stride))
-            } else if t == 0 && whole {
-                let copied = panel.iter_mut().zip(rows.clone()).map(|(line, row)| {
-                    *line = own(row);
-                    *line
-                });
-                add_lines::<FMA, L>(fives, copied)
-            } else if t == 1 {
-                add_lines::<FMA, L>(fives, fetching(panel.iter().copied(), b, next, stride))
-            } else if t == 2 && d == stride {
-                add_lines::<FMA, L>(
-                    fives,
-                    fetching(panel.iter().copied(), b, b.len() + left * FEW, WIDEST * L),
-                )
-            } else {
-                add_lines::<FMA, L>(fives, panel.iter().copied())
+            let new = match t {
+                0 if whole && only => self.tile::<FMA, L, V, FETCH_ROWS>(fives, panel, from, (next, stride)),
+                0 if whole => self.tile::<FMA, L, V, COPY>(fives, panel, from, (0, 0)),
+                1 => self.tile::<FMA, L, V, FETCH>(fives, panel, from, (next, stride)),
+                2 if d == stride => {
+                    let ahead = (b.len() + self.left * FEW, V * L);
+                    self.tile::<FMA, L, V, FETCH>(fives, panel, from, ahead)
+                }
+                _ => self.tile::<FMA, L, V, READ>(fives, panel, from, (0, 0)),
             };
-            // Copies of fixed size stay in registers.
-            let old = if first { [[[0.0; L]; WIDEST]; FIVE] } else { *sums };
-            *sums = std::array::from_fn(|r| {
-                std::array::from_fn(|v| std::array::from_fn(|l| old[r][v][l] + new[r][v][l]))
-            });
+            for r in 0..FIVE {
+                for v in 0..V {
+                    sums[r][v] = if self.first { new[r][v] } else { sums[r][v] + new[r][v] };
+                }
+            }
         }
+    }
+
+    /// What the lines of a panel give to a tile; with each, numbers of b are fetched, `step` apart.
+    #[inline(always)]
+    fn tile<const FMA: bool, const L: usize, const V: usize, const KIND: u8>(
+        &self,
+        fives: &[[f64; FIVE]],
+        panel: &mut [[Lanes<FMA, L>; V]],
+        from: usize,
+        (mut ahead, step): (usize, usize),
+    ) -> [[Lanes<FMA, L>; V]; FIVE] {
+        let mut sums = [[Lanes::ZERO; V]; FIVE];
+        for ((five, line), row) in fives.iter().zip(panel).zip(self.b.chunks_exact(self.of.stride)) {
+            if KIND == COPY || KIND == FETCH_ROWS {
+                let own: &[Lanes<FMA, L>] = Numbers::read(&row[from..from + V * L]);
+                for v in 0..V {
+                    line[v] = own[v];
+                }
+            }
+            if KIND == FETCH || KIND == FETCH_ROWS {
+                for more in (0..V * L).step_by(CACHE_LINE) {
+                    prefetch(self.b, ahead + more);
+                }
+                ahead += step;
+            }
+            add_line(*five, line, &mut sums);
+        }
+        sums
     }
 }
 
@@ -196,6 +195,11 @@ pub(crate) struct Packed {
     lanes: usize,
     /// Panel by panel, each of part of the columns of b by some of its rows.
     numbers: Room<f64>,
+}
+
+/// The registers of each panel of `rows` rows of b: about as many each.
+fn panels(rows: usize, lanes: usize) -> impl Iterator<Item = Range<usize>> {
+    even_groups(0..rows.div_ceil(lanes), widest(lanes).1)
 }
 
 impl Packed {
@@ -219,8 +223,8 @@ impl Laned for Pack<'_> {
         let mut numbers = Room::filled(0.0, m.div_ceil(L) * L * d);
         let mut rest = &mut numbers[..];
         for lines in groups(0..d, LINES) {
-            for (top, registers) in panels(m, L) {
-                let width = registers * L;
+            for registers in panels(m, L) {
+                let (top, width) = (registers.start * L, registers.len() * L);
                 let (panel, others) = std::mem::take(&mut rest).split_at_mut(width * lines.len());
                 for (r, i) in (top..(top + width).min(m)).enumerate() {
                     let row = &self.0.row(i)[lines.clone()];
@@ -249,13 +253,15 @@ impl Laned for Nt<'_> {
         for (a, out) in self.a.chunks(ROWS * d).zip(self.out.chunks_mut(ROWS * m)) {
             let mut rest = &self.b.numbers[..];
             for lines in groups(0..d, LINES) {
-                for (left, registers) in panels(m, L) {
-                    let (panel, others) = rest.split_at(registers * L * lines.len());
+                for registers in panels(m, L) {
+                    let (panel, others) = rest.split_at(registers.len() * L * lines.len());
                     rest = others;
-                    let own = (lines.clone(), left..(left + registers * L).min(m));
-                    match registers {
+                    let own = (lines.clone(), registers.start * L..(registers.end * L).min(m));
+                    match registers.len() {
                         1 => self.b.along::<FMA, L, 1, EIGHT>(self.scale, a, panel, own, out),
-                        _ => self.b.along::<FMA, L, WIDEST, FIVE>(self.scale, a, panel, own, out),
+                        2 if L == 8 => self.b.along::<FMA, L, 2, EIGHT>(self.scale, a, panel, own, out),
+                        3 if L == 8 => self.b.along::<FMA, L, 3, EIGHT>(self.scale, a, panel, own, out),
+                        _ => self.b.along::<FMA, L, 2, FIVE>(self.scale, a, panel, own, out),
                     }
                 }
             }
@@ -276,7 +282,7 @@ impl Packed {
         out: &mut [f64],
     ) {
         let (m, d) = self.shape;
-        let panel: &[[[f64; L]; V]] = panel.as_chunks().0.as_chunks().0;
+        let panel: &[[Lanes<FMA, L>; V]] = Numbers::read(panel);
         let (parts, last) = panel.as_chunks::<CACHE_LINE>();
         for (a, out) in a.chunks(R * d).zip(out.chunks_mut(R * m)) {
             let rows: [&[f64]; R] = std::array::from_fn(|r| {
@@ -284,25 +290,31 @@ impl Packed {
                 &a[from..from + d][lines.clone()]
             });
             let rows = rows.map(|row| row.as_chunks::<CACHE_LINE>());
-            let mut sums = [[[0.0; L]; V]; R];
+            let mut sums = [[Lanes::ZERO; V]; R];
             for (p, part) in parts.iter().enumerate() {
                 let rows = rows.map(|(parts, _)| &parts[p]);
                 if columns.start == 0 {
                     rows.iter().for_each(|row| prefetch(*row, R * d));
                 }
                 for k in 0..CACHE_LINE {
-                    add_line::<FMA, L, V, R>(rows.map(|row| row[k]), &part[k], &mut sums);
+                    add_line(rows.map(|row| row[k]), &part[k], &mut sums);
                 }
             }
             for (k, line) in last.iter().enumerate() {
-                add_line::<FMA, L, V, R>(rows.map(|(_, last)| last[k]), line, &mut sums);
+                add_line(rows.map(|(_, last)| last[k]), line, &mut sums);
             }
-            // Seen through memory, the sums of a line stay in registers: the compiler would take them apart.
-            for (out, sums) in out.chunks_exact_mut(m).zip(&std::hint::black_box(sums)) {
-                let both = out[columns.clone()].iter_mut().zip(sums.as_flattened());
-                match lines.start {
-                    0 => both.for_each(|(out, sum)| *out = scale * sum),
-                    _ => both.for_each(|(out, sum)| *out += scale * sum),
+            for (out, sums) in out.chunks_exact_mut(m).zip(&sums) {
+                for (out, sums) in out[columns.clone()].chunks_mut(L).zip(sums) {
+                    let (mut new, count) = (*sums * scale, out.len());
+                    if lines.start > 0 {
+                        let mut old = Lanes::ZERO;
+                        old.0[..count].copy_from_slice(out);
+                        new += old;
+                    }
+                    match Numbers::read_mut(out) {
+                        [whole] => *whole = new,
+                        _ => out.copy_from_slice(&new.0[..count]),
+                    }
                 }
             }
         }

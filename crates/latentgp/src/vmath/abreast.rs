@@ -1,106 +1,141 @@
-//! Powers of two, with AVX2 of four registers abreast.
+//! Powers of two, with AVX2 and AVX-512 of four registers abreast.
 //!
 //! A polynomial is a chain of steps that each wait for the one before. Taken one register after the other, those that wait
 //! fill the machine's queues; four chains go side by side in the time of little more than one. The compiler would order the
 //! steps its own way: after each of them, an assembly of no instructions needs all four. Other machines take a plain loop.
 
-use super::{exp2_decay, exp2_m1};
+use super::lanes::Lanes;
+use super::{EXP2, EXP2_LEAST, EXP2_MOST, ROUND, exp2_decay, exp2_m1};
+use crate::scratch::Numbers;
+
+/// Registers that go side by side.
+pub(crate) const ABREAST: usize = 4;
 
 /// y ← 2^y, as [`exp2_decay`] has it but for rounding, for y ≤ 0. What comes out depends on neither how many there are nor
 /// where they stand.
 ///
-/// On x86-64, `FMA` with four lanes is only for loops that [`in_lanes`](super::in_lanes) runs.
+/// On x86-64, `FMA` is only for loops that [`in_lanes`](super::in_lanes) runs.
 #[inline(always)]
 pub(crate) fn exp2_decays<const FMA: bool, const L: usize>(y: &mut [f64]) {
-    each::<FMA, L, false>(y, exp2_decay::<FMA>);
+    each::<FMA, L, false>(y);
 }
 
-/// y ← 2^y − 1, as [`exp2_m1`] has it but for rounding, likewise.
+/// y ← 2^y of registers, likewise.
 #[inline(always)]
-pub(crate) fn exp2_m1s<const FMA: bool, const L: usize>(y: &mut [f64]) {
-    each::<FMA, L, true>(y, exp2_m1::<FMA>);
+pub(crate) fn exp2_decay_lanes<const FMA: bool, const L: usize>(y: &mut [Lanes<FMA, L>]) {
+    each_lanes::<FMA, L, false>(y);
+}
+
+/// y ← 2^y − 1 of registers, as [`exp2_m1`] has it but for rounding, likewise.
+#[inline(always)]
+pub(crate) fn exp2_m1_lanes<const FMA: bool, const L: usize>(y: &mut [Lanes<FMA, L>]) {
+    each_lanes::<FMA, L, true>(y);
 }
 
 #[inline(always)]
-fn each<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [f64], plain: impl Fn(f64) -> f64) {
-    #[cfg(target_arch = "x86_64")]
-    if FMA && L == 4 {
-        debug_assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"));
-        let (fours, rest) = y.as_chunks_mut();
-        for four in fours {
-            // SAFETY: such loops are run where AVX2 and FMA were detected.
-            unsafe { avx2::exp2::<LESS_ONE>(four) };
-        }
-        if !rest.is_empty() {
-            let mut four = [0.0; 16];
-            four[..rest.len()].copy_from_slice(rest);
-            // SAFETY: as above.
-            unsafe { avx2::exp2::<LESS_ONE>(&mut four) };
-            rest.copy_from_slice(&four[..rest.len()]);
-        }
-        return;
+fn each<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [f64]) {
+    let whole = y.len() - y.len() % (ABREAST * L);
+    let (whole, rest) = y.split_at_mut(whole);
+    each_lanes::<FMA, L, LESS_ONE>(Lanes::read_mut(whole));
+    if !rest.is_empty() {
+        let mut four = [Lanes::<FMA, L>::ZERO; ABREAST];
+        (0..rest.len()).for_each(|i| four[i / L].0[i % L] = rest[i]);
+        each_lanes::<FMA, L, LESS_ONE>(&mut four);
+        (0..rest.len()).for_each(|i| rest[i] = four[i / L].0[i % L]);
     }
-    y.iter_mut().for_each(|y| *y = plain(*y));
+}
+
+#[inline(always)]
+fn each_lanes<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [Lanes<FMA, L>]) {
+    debug_assert!(y.len().is_multiple_of(ABREAST));
+    for four in y.as_chunks_mut().0 {
+        if FMA && cfg!(target_arch = "x86_64") {
+            exp2::<FMA, L, LESS_ONE>(four);
+            continue;
+        }
+        for y in four {
+            for l in 0..L {
+                y.0[l] = if LESS_ONE { exp2_m1::<FMA>(y.0[l]) } else { exp2_decay::<FMA>(y.0[l]) };
+            }
+        }
+    }
+}
+
+/// 2^y, for y ≤ 0; or 2^y − 1, for any.
+#[inline(always)]
+fn exp2<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [Lanes<FMA, L>; ABREAST]) {
+    let all = Lanes::<FMA, L>::all;
+    let (mut f, mut powers, mut sums) = ([all(0.0); ABREAST], [all(0.0); ABREAST], [all(EXP2[10]); ABREAST]);
+    for i in 0..ABREAST {
+        // The second is taken where one is not a number.
+        let own = all(EXP2_LEAST).max(y[i]);
+        let own = if LESS_ONE { all(EXP2_MOST).min(own) } else { own };
+        let shifted = own + all(ROUND);
+        f[i] = own - (shifted - all(ROUND));
+        powers[i] = shifted.power_of_low_bits();
+    }
+    for k in (0..EXP2.len() - 1).rev() {
+        for i in 0..ABREAST {
+            sums[i] = sums[i].mul_add(f[i], all(EXP2[k]));
+        }
+        abreast(&mut sums);
+    }
+    for i in 0..ABREAST {
+        y[i] = match LESS_ONE {
+            true => (sums[i] * f[i]).mul_add(powers[i], powers[i] - all(1.0)),
+            false => sums[i].mul_add(f[i], all(1.0)) * powers[i],
+        };
+    }
+}
+
+/// All four are in registers here.
+#[inline(always)]
+fn abreast<const FMA: bool, const L: usize>(four: &mut [Lanes<FMA, L>; ABREAST]) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as many numbers on either side; such loops are run where the instructions were detected, and there is none.
+    unsafe {
+        use std::mem::transmute_copy as seen;
+        match L {
+            8 => *four = seen(&x86::abreast_wide(seen(four))),
+            4 => *four = seen(&x86::abreast(seen(four))),
+            _ => {}
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use super::super::{EXP2, EXP2_LEAST, EXP2_MOST, ROUND};
+mod x86 {
     use std::arch::asm;
-    use std::arch::x86_64::*;
+    use std::arch::x86_64::{__m256d, __m512d};
 
-    /// All four are in registers here.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    fn abreast([a, b, c, d]: &mut [__m256d; 4]) {
-        // SAFETY: there is no instruction.
-        unsafe {
-            asm!(
-                "/* {} {} {} {} */",
-                inout(ymm_reg) * a,
-                inout(ymm_reg) * b,
-                inout(ymm_reg) * c,
-                inout(ymm_reg) * d,
-                options(pure, nomem, nostack, preserves_flags)
-            );
-        }
+    macro_rules! abreast {
+        ($name:ident, $register:ty, $class:ident, $features:literal) => {
+            #[inline]
+            #[target_feature(enable = $features)]
+            pub fn $name([mut a, mut b, mut c, mut d]: [$register; 4]) -> [$register; 4] {
+                // SAFETY: there is no instruction.
+                unsafe {
+                    asm!(
+                        "/* {} {} {} {} */",
+                        inout($class) a,
+                        inout($class) b,
+                        inout($class) c,
+                        inout($class) d,
+                        options(pure, nomem, nostack, preserves_flags)
+                    );
+                }
+                [a, b, c, d]
+            }
+        };
     }
-
-    /// 2^y, for y ≤ 0; or 2^y − 1, for any.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    pub fn exp2<const LESS_ONE: bool>(numbers: &mut [f64; 16]) {
-        let (least, round) = (_mm256_set1_pd(EXP2_LEAST), _mm256_set1_pd(ROUND));
-        let at = numbers.as_mut_ptr();
-        // SAFETY: four times four numbers.
-        let y: [__m256d; 4] = std::array::from_fn(|i| unsafe { _mm256_loadu_pd(at.add(4 * i)) });
-        // The second is taken where one is not a number.
-        let y = y.map(|y| _mm256_max_pd(least, y));
-        let y = if LESS_ONE { y.map(|y| _mm256_min_pd(_mm256_set1_pd(EXP2_MOST), y)) } else { y };
-        let shifted = y.map(|y| _mm256_add_pd(y, round));
-        let f: [__m256d; 4] = std::array::from_fn(|i| _mm256_sub_pd(y[i], _mm256_sub_pd(shifted[i], round)));
-        let mut sums = [_mm256_set1_pd(EXP2[EXP2.len() - 1]); 4];
-        for c in EXP2[..EXP2.len() - 1].iter().rev() {
-            let c = _mm256_set1_pd(*c);
-            (0..4).for_each(|i| sums[i] = _mm256_fmadd_pd(sums[i], f[i], c));
-            abreast(&mut sums);
-        }
-        for i in 0..4 {
-            let one = _mm256_set1_pd(1.0);
-            let power = _mm256_castsi256_pd(_mm256_slli_epi64::<52>(_mm256_castpd_si256(shifted[i])));
-            let value = match LESS_ONE {
-                true => _mm256_fmadd_pd(_mm256_mul_pd(sums[i], f[i]), power, _mm256_sub_pd(power, one)),
-                false => _mm256_mul_pd(_mm256_fmadd_pd(sums[i], f[i], one), power),
-            };
-            // SAFETY: as above.
-            unsafe { _mm256_storeu_pd(at.add(4 * i), value) };
-        }
-    }
+    abreast!(abreast, __m256d, ymm_reg, "avx2,fma");
+    abreast!(abreast_wide, __m512d, zmm_reg, "avx512f");
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::vmath::{Laned, exp2_decay_in_place, exp2_m1, in_lanes};
+    use super::*;
+    use crate::vmath::{Laned, exp2_decay_in_place, in_lanes};
 
     struct LessOne<'a>(&'a mut [f64]);
 
@@ -108,7 +143,7 @@ mod tests {
         type Out = ();
         #[inline(always)]
         fn run<const FMA: bool, const L: usize>(self) {
-            super::exp2_m1s::<FMA, L>(self.0);
+            each::<FMA, L, true>(self.0);
         }
     }
 

@@ -9,104 +9,105 @@ use super::tile::{BLOCK, Group, HALF, Rows, Tile, add_squares};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::scratch::Room;
-use crate::vmath::{Laned, exp2_decays, exp2_m1s, fma, groups, in_lanes};
+use crate::vmath::{Laned, Lanes, exp2_decay_lanes, exp2_m1_lanes, groups, in_lanes};
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
 
 /// Sees the values of a term at point n.
 pub(super) type Visit<'v> = dyn FnMut(usize, &[f64]) + 'v;
 
+/// 1/√ of products, 0 in the lanes beyond the first so many.
+#[inline(always)]
+fn roots<const FMA: bool, const L: usize>(product: Lanes<FMA, L>, count: usize) -> Lanes<FMA, L> {
+    let mut roots = Lanes::ONE / product.sqrt();
+    if count < L {
+        roots.0[count..].fill(0.0);
+    }
+    roots
+}
+
 /// Moves a group to some points, with `EXPONENTS` of 2 or δ alone, and returns √∏D, 0 in the lanes that are left.
 #[inline(always)]
 pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
-    group: &mut Group<L>,
+    group: &mut Group<FMA, L>,
     pair: &Pair<'_>,
     q: &Gaussians,
     points: Range<usize>,
-) -> [f64; L] {
+) -> Lanes<FMA, L> {
     let (a, b) = (&pair.t.precision[..], &pair.u.precision[..]);
-    let count = points.len();
-    let mut product = [1.0; L];
+    let (all, count) = (Lanes::<FMA, L>::all, points.len());
+    let mut product = Lanes::ONE;
     group.place(q, points);
-    if EXPONENTS {
-        for (((a, b), var), e) in a.iter().zip(b).zip(&group.var).zip(&mut group.exponents) {
-            for l in 0..L {
-                let (d, sab) = (1.0 / (1.0 + (a + b) * var[l]), var[l] * a * b);
-                e[0][l] = -0.5 * LOG2_E * d * (a + sab);
-                e[1][l] = -0.5 * LOG2_E * d * (b + sab);
-                e[2][l] = LOG2_E * d * sab;
-            }
+    for (((a, b), var), e) in a.iter().zip(b).zip(&group.var).zip(&mut group.exponents) {
+        let grown = all(1.0) + *var * (a + b);
+        product = product * grown;
+        if EXPONENTS {
+            let (d, sab) = (all(LOG2_E) / grown, *var * (a * b));
+            *e = [d * -0.5 * (all(*a) + sab), d * -0.5 * (all(*b) + sab), d * sab];
         }
     }
-    group.spread::<FMA, EXPONENTS>();
-    for ((a, b), var) in a.iter().zip(b).zip(&group.var) {
-        for l in 0..L {
-            product[l] *= 1.0 + (a + b) * var[l];
-        }
-    }
-    std::array::from_fn(|l| if l < count { 1.0 / product[l].sqrt() } else { 0.0 })
+    group.spread::<EXPONENTS>();
+    roots(product, count)
 }
 
 /// A term by itself at the points of a group: √∏D exp(Σ_q −½Dbδ²).
-pub(super) struct Single<'t, const L: usize> {
+pub(super) struct Single<'t, const FMA: bool, const L: usize> {
     precision: &'t [f64],
     /// What δ² of each dimension adds to the exponent of 2.
-    sides: Room<[f64; L]>,
+    sides: Room<Lanes<FMA, L>>,
     /// A number for each place, one point after the other: values, or their F̄.
     pub lines: Room<f64>,
 }
 
-impl<'t, const L: usize> Single<'t, L> {
-    pub fn new(precision: &'t [f64], group: &Group<L>) -> Self {
-        let sides = Room::filled([0.0; L], precision.len());
+impl<'t, const FMA: bool, const L: usize> Single<'t, FMA, L> {
+    pub fn new(precision: &'t [f64], group: &Group<FMA, L>) -> Self {
+        let sides = Room::filled(Lanes::ZERO, precision.len());
         Single { precision, sides, lines: Room::filled(0.0, L * group.right.len() * BLOCK) }
     }
 
     /// Moves to where the group is, and returns √∏D, 0 in the lanes that are left.
     #[inline(always)]
-    pub fn place(&mut self, group: &Group<L>, count: usize) -> [f64; L] {
-        let mut product = [1.0; L];
+    pub fn place(&mut self, group: &Group<FMA, L>, count: usize) -> Lanes<FMA, L> {
+        let mut product = Lanes::ONE;
         for ((b, var), side) in self.precision.iter().zip(&group.var).zip(&mut self.sides) {
-            for l in 0..L {
-                let grown = 1.0 + b * var[l];
-                side[l] = -0.5 * LOG2_E * b / grown;
-                product[l] *= grown;
-            }
+            let grown = Lanes::ONE + *var * *b;
+            *side = Lanes::all(-0.5 * LOG2_E * b) / grown;
+            product = product * grown;
         }
-        std::array::from_fn(|l| if l < count { 1.0 / product[l].sqrt() } else { 0.0 })
+        roots(product, count)
     }
 
     /// The exponentials of block `c`.
     #[inline(always)]
-    pub fn values<const FMA: bool>(&self, group: &Group<L>, c: usize) -> Rows<L> {
-        let mut exponents = [[0.0; L]; BLOCK];
+    pub fn values(&self, group: &Group<FMA, L>, c: usize) -> Rows<FMA, L> {
+        let mut exponents = [Lanes::ZERO; BLOCK];
         for (side, delta) in self.sides.iter().zip(&group.delta[c * (group.dim + 1)..]) {
-            add_squares::<FMA, L>(&mut exponents, side, delta);
+            add_squares(&mut exponents, *side, delta);
         }
-        exp2_decays::<FMA, L>(exponents.as_flattened_mut());
+        exp2_decay_lanes(&mut exponents);
         exponents
     }
 
     /// Calls `visit(n, values)` for each of the points where the group is, √∏D in the values; without it, they go to `kept`,
     /// block by block, if it has room.
     #[inline(always)]
-    fn each_row<const FMA: bool>(
+    fn each_row(
         &mut self,
-        group: &Group<L>,
+        group: &Group<FMA, L>,
         points: Range<usize>,
-        kept: &mut [Rows<L>],
+        kept: &mut [Rows<FMA, L>],
         visit: &mut Visit<'_>,
     ) {
         let (factor, width) = (self.place(group, points.len()), self.lines.len() / L);
         for c in 0..group.right.len() {
-            let mut values = self.values::<FMA>(group, c);
+            let mut values = self.values(group, c);
             if let Some(kept) = kept.get_mut(c) {
                 *kept = values;
             }
             for r in 0..BLOCK {
-                (0..L).for_each(|l| values[r][l] *= factor[l]);
+                values[r] = values[r] * factor;
             }
-            let lines: [[f64; BLOCK]; L] = std::array::from_fn(|l| std::array::from_fn(|r| values[r][l]));
+            let lines: [[f64; BLOCK]; L] = std::array::from_fn(|l| std::array::from_fn(|r| values[r].0[l]));
             for (to, line) in self.lines.chunks_exact_mut(width).zip(lines) {
                 to[c * BLOCK..(c + 1) * BLOCK].copy_from_slice(&line);
             }
@@ -147,44 +148,39 @@ impl Laned for Sum<'_, '_> {
         debug_assert!(self.kept.as_ref().is_none_or(|kept| {
             kept.len() >= shape.numbers(self.points.len()) && (!shape.same || self.visit.is_some())
         }));
-        let mut group = Group::<L>::new(self.z, shape);
+        let mut group = Group::<FMA, L>::new(self.z, shape);
         let mut single = self.visit.map(|visit| (Single::new(&self.pair.u.precision, &group), visit));
-        let mut sums: Room<Tile<L>> = Room::filled([[[0.0; L]; HALF]; BLOCK], shape.tiles());
+        let mut sums: Room<Tile<FMA, L>> = Room::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         for points in groups(self.points, L) {
             let factor = place::<FMA, true, L>(&mut group, self.pair, self.q, points.clone());
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
-            let (blocks, tiles) = shape.split_kept_mut::<L>(kept);
+            let (blocks, tiles) = shape.split_kept_mut::<FMA, L>(kept);
             if let Some((single, visit)) = &mut single {
-                single.each_row::<FMA>(&group, points, blocks, visit);
+                single.each_row(&group, points, blocks, visit);
             }
             let (mut sums, mut tiles) = (sums.iter_mut(), tiles.iter_mut());
             for b in 0..shape.row_blocks() {
                 for c in 0..shape.reach(b) {
                     for (h, sum) in (0..shape.halves(c)).zip(&mut sums) {
                         let values = match shape.top(b, c, h) {
-                            0 => group.values::<FMA, 0>(b, c, h),
-                            _ => group.values::<FMA, HALF>(b, c, h),
+                            0 => group.values::<0>(b, c, h),
+                            _ => group.values::<HALF>(b, c, h),
                         };
                         if let Some(place) = tiles.next() {
                             *place = values;
                         }
-                        // Copies of fixed size stay in registers; so here and below.
-                        let mut new = *sum;
                         for r in 0..BLOCK {
                             for w in 0..HALF {
-                                for l in 0..L {
-                                    new[r][w][l] = fma::<FMA>(factor[l], values[r][w][l], new[r][w][l]);
-                                }
+                                sum[r][w] = factor.mul_add(values[r][w], sum[r][w]);
                             }
                         }
-                        *sum = new;
                     }
                 }
             }
         }
         let mut out = Room::filled(0.0, shape.rows * shape.cols);
-        shape.each_pair(|i, j, tile, r, w| out[i * shape.cols + j] = sums[tile][r][w].iter().sum());
+        shape.each_pair(|i, j, tile, r, w| out[i * shape.cols + j] = sums[tile][r][w].sum());
         out
     }
 }
@@ -223,61 +219,56 @@ impl Laned for Covariance<'_> {
         let (m, shape) = (self.z.rows(), self.pair.shape());
         debug_assert!(self.kept.as_ref().is_none_or(|kept| kept.len() >= shape.numbers(self.points.len())));
         let Factor { precision: a, scale, .. } = self.pair.u;
-        let mut group = Group::<L>::new(self.z, shape);
+        let mut group = Group::<FMA, L>::new(self.z, shape);
         let mut single = Single::new(a, &group);
-        let mut sums: Room<Tile<L>> = Room::filled([[[0.0; L]; HALF]; BLOCK], shape.tiles());
+        let mut sums: Room<Tile<FMA, L>> = Room::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
         // ψ1 of a kernel of variance 1.
-        let mut plain: Room<Rows<L>> = Room::filled([[0.0; L]; BLOCK], shape.row_blocks());
+        let mut plain: Room<Rows<FMA, L>> = Room::filled([Lanes::ZERO; BLOCK], shape.row_blocks());
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         let from = self.points.start;
         for points in groups(self.points, L) {
             group.place(self.q, points.clone());
             // ∏(1 + a²S²D₂) − 1, which keeps its digits where S is small, and ∏(1 + 2aS).
-            let (mut grown, mut product) = ([0.0; L], [1.0; L]);
+            let (mut grown, mut product) = (Lanes::ZERO, Lanes::ONE);
             for ((a, var), e) in a.iter().zip(&group.var).zip(&mut group.exponents) {
-                let link = var.map(|s| a * a * s / (1.0 + 2.0 * a * s));
-                let side = std::array::from_fn(|l| -0.5 * LOG2_E * a * link[l] * var[l] / (1.0 + a * var[l]));
-                for l in 0..L {
-                    let own = link[l] * var[l];
-                    grown[l] += own + grown[l] * own;
-                    product[l] *= 1.0 + 2.0 * a * var[l];
-                }
-                *e = [side, side, link.map(|link| LOG2_E * link)];
+                let pair = Lanes::ONE + *var * (2.0 * a);
+                let link = *var * (a * a) / pair;
+                let own = link * *var;
+                let side = own * (-0.5 * LOG2_E * a) / (Lanes::ONE + *var * *a);
+                grown += own + grown * own;
+                product = product * pair;
+                *e = [side, side, link * LOG2_E];
             }
-            group.spread::<FMA, true>();
-            group.lift(&grown.map(|g: f64| 0.5 * LOG2_E * g.ln_1p()));
+            group.spread::<true>();
+            group.lift(Lanes(grown.0.map(|g| 0.5 * LOG2_E * g.ln_1p())));
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
-            let (blocks, tiles) = shape.split_kept_mut::<L>(kept);
+            let (blocks, tiles) = shape.split_kept_mut::<FMA, L>(kept);
             // Lanes that are left have 0.
-            plain.fill([[0.0; L]; BLOCK]);
+            plain.fill([Lanes::ZERO; BLOCK]);
             let first = points.start;
-            single.each_row::<FMA>(&group, points, blocks, &mut |n, values| {
+            single.each_row(&group, points, blocks, &mut |n, values| {
                 let row = &mut self.psi1[(n - from) * m..(n - from + 1) * m];
                 row.iter_mut().zip(values).for_each(|(out, v)| *out = scale * v);
-                values.iter().enumerate().for_each(|(j, v)| plain[j / BLOCK][j % BLOCK][n - first] = *v);
+                values.iter().enumerate().for_each(|(j, v)| plain[j / BLOCK][j % BLOCK].0[n - first] = *v);
             });
             // From E[kk'] to values, which are without √∏D.
-            let back = product.map(f64::sqrt);
+            let back = product.sqrt();
             let (mut sums, mut tiles) = (sums.iter_mut(), tiles.iter_mut());
             for b in 0..shape.row_blocks() {
                 for c in 0..shape.reach(b) {
                     for (h, sum) in (0..shape.halves(c)).zip(&mut sums) {
-                        let mut values = group.exponents::<FMA, 0>(b, c, h);
-                        exp2_m1s::<FMA, L>(values.as_flattened_mut().as_flattened_mut());
+                        let mut values = group.exponents::<0>(b, c, h);
+                        exp2_m1_lanes(values.as_flattened_mut());
                         let (left, right) = (&plain[b], &plain[c]);
-                        let mut new = *sum;
                         for r in 0..BLOCK {
                             for w in 0..HALF {
-                                for l in 0..L {
-                                    // Far away the product is nothing, and the power is a number all the same.
-                                    let both = left[r][l] * right[h * HALF + w][l];
-                                    let own = both * values[r][w][l];
-                                    new[r][w][l] += own;
-                                    values[r][w][l] = back[l] * (both + own);
-                                }
+                                // Far away the product is nothing, and the power is a number all the same.
+                                let both = left[r] * right[h * HALF + w];
+                                let own = both * values[r][w];
+                                sum[r][w] += own;
+                                values[r][w] = back * (both + own);
                             }
                         }
-                        *sum = new;
                         if let Some(place) = tiles.next() {
                             *place = values;
                         }
@@ -286,6 +277,6 @@ impl Laned for Covariance<'_> {
             }
         }
         let scale = scale * scale;
-        shape.each_pair(|i, j, tile, r, w| self.out[(i, j)] += scale * sums[tile][r][w].iter().sum::<f64>());
+        shape.each_pair(|i, j, tile, r, w| self.out[(i, j)] += scale * sums[tile][r][w].sum());
     }
 }

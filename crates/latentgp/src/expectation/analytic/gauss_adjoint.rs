@@ -9,7 +9,7 @@ use super::tile::{BLOCK, Group, HALF, Rows, Tile};
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use crate::scratch::Room;
-use crate::vmath::{CACHE_LINE, Laned, fma, groups, in_lanes, prefetch};
+use crate::vmath::{CACHE_LINE, Laned, Lanes, groups, in_lanes, prefetch};
 use std::ops::Range;
 
 /// Where the gradients of some points are added: their rows of μ̄ and S̄.
@@ -44,42 +44,39 @@ pub(super) fn pull(
 
 /// What the sums of one side of a pair give in one dimension: Σ rδ², Σ vδ and Σ rδ, of the products v of T with the
 /// other side's δ and r with 1.
-type Gathered<const L: usize> = [[f64; L]; 3];
+type Gathered<const FMA: bool, const L: usize> = [Lanes<FMA, L>; 3];
 
 /// Gathers one side in dimension `q`, and takes w_r rδ − w_v v from its z̄. Sums, δ and z̄ have Q + 1 for each block.
 #[inline(always)]
 fn gather<const FMA: bool, const L: usize>(
     (q, dim): (usize, usize),
-    sums: &[Rows<L>],
-    deltas: &[Rows<L>],
-    z_bar: &mut [Rows<L>],
-    (w_r, w_v): ([f64; L], [f64; L]),
-) -> Gathered<L> {
-    let mut all = [[0.0; L]; 3];
+    sums: &[Rows<FMA, L>],
+    deltas: &[Rows<FMA, L>],
+    z_bar: &mut [Rows<FMA, L>],
+    (w_r, w_v): (Lanes<FMA, L>, Lanes<FMA, L>),
+) -> Gathered<FMA, L> {
+    let mut all = [Lanes::ZERO; 3];
     let features = sums.chunks_exact(dim + 1).zip(deltas.chunks_exact(dim + 1));
     for ((sums, deltas), z_bar) in features.zip(z_bar.chunks_exact_mut(dim + 1)) {
-        let (v, r, delta, mut z) = (sums[q], sums[dim], deltas[q], z_bar[q]);
+        let (v, r, delta, z) = (&sums[q], &sums[dim], &deltas[q], &mut z_bar[q]);
         for i in 0..BLOCK {
-            for l in 0..L {
-                let first = r[i][l] * delta[i][l];
-                all[0][l] = fma::<FMA>(first, delta[i][l], all[0][l]);
-                all[1][l] = fma::<FMA>(v[i][l], delta[i][l], all[1][l]);
-                all[2][l] += first;
-                z[i][l] = fma::<FMA>(w_v[l], v[i][l], fma::<FMA>(-w_r[l], first, z[i][l]));
-            }
+            let first = r[i] * delta[i];
+            all[0] = first.mul_add(delta[i], all[0]);
+            all[1] = v[i].mul_add(delta[i], all[1]);
+            all[2] += first;
+            z[i] = w_v.mul_add(v[i], w_r.neg_mul_add(first, z[i]));
         }
-        z_bar[q] = z;
     }
     all
 }
 
 /// What a term gives in one dimension, in its pair with itself and by itself: Σ rδ², Σ vδ, Σ tδ², and the sum of what z̄ gets,
 /// of which μ̄ is the opposite: what v and r give there cancels but for its part in D.
-struct Joined<const L: usize> {
-    square: [f64; L],
-    linked: [f64; L],
-    single: [f64; L],
-    moved: [f64; L],
+struct Joined<const FMA: bool, const L: usize> {
+    square: Lanes<FMA, L>,
+    linked: Lanes<FMA, L>,
+    single: Lanes<FMA, L>,
+    moved: Lanes<FMA, L>,
 }
 
 /// Gathers a term in dimension `q`: both sides of its pair with itself, whose r are joined already, and its T by itself, one
@@ -87,43 +84,40 @@ struct Joined<const L: usize> {
 #[inline(always)]
 fn gather_joined<const FMA: bool, const L: usize>(
     (q, dim): (usize, usize),
-    (left, right): (&[Rows<L>], &[Rows<L>]),
-    single: &[Rows<L>],
-    deltas: &[Rows<L>],
-    z_bar: &mut [Rows<L>],
-    [w_r, w_v, w_t]: [[f64; L]; 3],
-) -> Joined<L> {
-    let (mut square, mut linked, mut alone, mut moved) = ([0.0; L], [0.0; L], [0.0; L], [0.0; L]);
+    (left, right): (&[Rows<FMA, L>], &[Rows<FMA, L>]),
+    single: &[Rows<FMA, L>],
+    deltas: &[Rows<FMA, L>],
+    z_bar: &mut [Rows<FMA, L>],
+    [w_r, w_v, w_t]: [Lanes<FMA, L>; 3],
+) -> Joined<FMA, L> {
+    let [mut square, mut linked, mut alone, mut moved] = [Lanes::ZERO; 4];
     let sums = left.chunks_exact(dim + 1).zip(right.chunks_exact(dim + 1)).zip(single);
     let places = deltas.chunks_exact(dim + 1).zip(z_bar.chunks_exact_mut(dim + 1));
     for (((left, right), t), (deltas, z_bar)) in sums.zip(places) {
-        let (one, other, r, delta, mut z) = (left[q], right[q], right[dim], deltas[q], z_bar[q]);
+        let (one, other, r, delta, z) = (&left[q], &right[q], &right[dim], &deltas[q], &mut z_bar[q]);
         for i in 0..BLOCK {
-            for l in 0..L {
-                let v = one[i][l] + other[i][l];
-                let (first, second) = (r[i][l] * delta[i][l], t[i][l] * delta[i][l]);
-                square[l] = fma::<FMA>(first, delta[i][l], square[l]);
-                linked[l] = fma::<FMA>(v, delta[i][l], linked[l]);
-                alone[l] = fma::<FMA>(second, delta[i][l], alone[l]);
-                let own = fma::<FMA>(-w_t[l], second, fma::<FMA>(-w_r[l], first, w_v[l] * v));
-                moved[l] += own;
-                z[i][l] += own;
-            }
+            let v = one[i] + other[i];
+            let (first, second) = (r[i] * delta[i], t[i] * delta[i]);
+            square = first.mul_add(delta[i], square);
+            linked = v.mul_add(delta[i], linked);
+            alone = second.mul_add(delta[i], alone);
+            let own = w_t.neg_mul_add(second, w_r.neg_mul_add(first, w_v * v));
+            moved += own;
+            z[i] += own;
         }
-        z_bar[q] = z;
     }
     Joined { square, linked, single: alone, moved }
 }
 
 /// μ̄ and S̄ of the points where a group is, of each dimension.
-struct LaneBars<const L: usize> {
-    mean: Room<[f64; L]>,
-    var: Room<[f64; L]>,
+struct LaneBars<const FMA: bool, const L: usize> {
+    mean: Room<Lanes<FMA, L>>,
+    var: Room<Lanes<FMA, L>>,
 }
 
-impl<const L: usize> LaneBars<L> {
+impl<const FMA: bool, const L: usize> LaneBars<FMA, L> {
     fn new(dim: usize) -> Self {
-        LaneBars { mean: Room::filled([0.0; L], dim), var: Room::filled([0.0; L], dim) }
+        LaneBars { mean: Room::filled(Lanes::ZERO, dim), var: Room::filled(Lanes::ZERO, dim) }
     }
 
     /// Adds them to the rows of so many points, and forgets them.
@@ -133,24 +127,24 @@ impl<const L: usize> LaneBars<L> {
         for (lanes, to) in [(&mut self.mean, &mut bars.mean), (&mut self.var, &mut bars.var)] {
             for l in 0..count {
                 let row = &mut to[(from + l) * dim..(from + l + 1) * dim];
-                row.iter_mut().zip(&*lanes).for_each(|(to, lanes)| *to += lanes[l]);
+                row.iter_mut().zip(&*lanes).for_each(|(to, lanes)| *to += lanes.0[l]);
             }
-            lanes.fill([0.0; L]);
+            lanes.fill(Lanes::ZERO);
         }
     }
 }
 
 /// Gradients over all points so far, lane by lane.
-struct LaneSlopes<const L: usize> {
-    total: [f64; L],
-    t_precision: Room<[f64; L]>,
-    u_precision: Room<[f64; L]>,
+struct LaneSlopes<const FMA: bool, const L: usize> {
+    total: Lanes<FMA, L>,
+    t_precision: Room<Lanes<FMA, L>>,
+    u_precision: Room<Lanes<FMA, L>>,
 }
 
-impl<const L: usize> LaneSlopes<L> {
+impl<const FMA: bool, const L: usize> LaneSlopes<FMA, L> {
     fn new(dim: usize) -> Self {
-        let [t_precision, u_precision] = [(); 2].map(|()| Room::filled([0.0; L], dim));
-        LaneSlopes { total: [0.0; L], t_precision, u_precision }
+        let [t_precision, u_precision] = [(); 2].map(|()| Room::filled(Lanes::ZERO, dim));
+        LaneSlopes { total: Lanes::ZERO, t_precision, u_precision }
     }
 
     /// Takes in dimension k of some points: S and D, √∏D and Σ T with it, and what both sides gathered, √∏D not in it yet.
@@ -159,35 +153,22 @@ impl<const L: usize> LaneSlopes<L> {
         &mut self,
         k: usize,
         pair: &Pair<'_>,
-        (var, d): (&[f64; L], &[f64; L]),
-        (factor, total): (&[f64; L], &[f64; L]),
-        (left, right): (Gathered<L>, Gathered<L>),
-        bars: &mut LaneBars<L>,
+        (var, d): (Lanes<FMA, L>, Lanes<FMA, L>),
+        (factor, total): (Lanes<FMA, L>, Lanes<FMA, L>),
+        (left, right): (Gathered<FMA, L>, Gathered<FMA, L>),
+        bars: &mut LaneBars<FMA, L>,
     ) {
         let (a, b) = (pair.t.precision[k], pair.u.precision[k]);
         let [aa, cc, first] = left;
         let [bb, _, second] = right;
-        let apart: [f64; L] = std::array::from_fn(|l| factor[l] * (aa[l] + bb[l] - 2.0 * cc[l]));
-        let quadratic: [f64; L] =
-            std::array::from_fn(|l| factor[l] * (a * aa[l] + b * bb[l]) + var[l] * a * b * apart[l]);
-        let mean_bar: [f64; L] = std::array::from_fn(|l| factor[l] * d[l] * (a * first[l] + b * second[l]));
+        let apart = factor * (aa + bb - cc * 2.0);
+        let quadratic = factor * (aa * a + bb * b) + var * (a * b) * apart;
         // ∂F/∂S is (a + b) of this and −½ d ab of what is apart.
-        let shared: [f64; L] = std::array::from_fn(|l| 0.5 * d[l] * (d[l] * quadratic[l] - total[l]));
-        let var_bar: [f64; L] = std::array::from_fn(|l| (a + b) * shared[l] - 0.5 * d[l] * a * b * apart[l]);
-        for l in 0..L {
-            self.t_precision[k][l] +=
-                var[l] * shared[l] - 0.5 * d[l] * (factor[l] * aa[l] + var[l] * b * apart[l]);
-        }
-        for l in 0..L {
-            self.u_precision[k][l] +=
-                var[l] * shared[l] - 0.5 * d[l] * (factor[l] * bb[l] + var[l] * a * apart[l]);
-        }
-        for l in 0..L {
-            bars.mean[k][l] += mean_bar[l];
-        }
-        for l in 0..L {
-            bars.var[k][l] += var_bar[l];
-        }
+        let shared = d * 0.5 * (d * quadratic - total);
+        self.t_precision[k] += var * shared - d * 0.5 * (factor * aa + var * b * apart);
+        self.u_precision[k] += var * shared - d * 0.5 * (factor * bb + var * a * apart);
+        bars.mean[k] += factor * d * (first * a + second * b);
+        bars.var[k] += shared * (a + b) - d * (0.5 * a * b) * apart;
     }
 
     /// Takes in dimension k of a term in its pair with itself and by itself, `own`: S, D, √∏D and Σ T with it, of both. What
@@ -197,46 +178,38 @@ impl<const L: usize> LaneSlopes<L> {
         &mut self,
         own: &mut Self,
         (k, a): (usize, f64),
-        var: &[f64; L],
-        ([d, factor, total], [own_d, own_factor, own_total]): ([&[f64; L]; 3], [&[f64; L]; 3]),
-        sums: &Joined<L>,
-        bars: &mut LaneBars<L>,
+        var: Lanes<FMA, L>,
+        ([d, factor, total], [own_d, own_factor, own_total]): ([Lanes<FMA, L>; 3], [Lanes<FMA, L>; 3]),
+        sums: &Joined<FMA, L>,
+        bars: &mut LaneBars<FMA, L>,
     ) {
-        for l in 0..L {
-            let square = factor[l] * sums.square[l];
-            let apart = square - factor[l] * sums.linked[l];
-            let quadratic = a * square + var[l] * a * a * apart;
-            let shared = 0.5 * d[l] * (d[l] * quadratic - total[l]);
-            let own_square = own_factor[l] * sums.single[l];
-            let own_shared = 0.5 * own_d[l] * (own_d[l] * a * own_square - own_total[l]);
-            self.u_precision[k][l] += 2.0 * var[l] * shared - d[l] * (0.5 * square + var[l] * a * apart);
-            own.u_precision[k][l] += var[l] * own_shared - 0.5 * own_d[l] * own_square;
-            bars.mean[k][l] -= sums.moved[l];
-            bars.var[k][l] += a * (2.0 * shared - 0.5 * d[l] * a * apart + own_shared);
-        }
+        let square = factor * sums.square;
+        let apart = square - factor * sums.linked;
+        let quadratic = square * a + var * (a * a) * apart;
+        let shared = d * 0.5 * (d * quadratic - total);
+        let own_square = own_factor * sums.single;
+        let own_shared = own_d * 0.5 * (own_d * a * own_square - own_total);
+        self.u_precision[k] += var * shared * 2.0 - d * (square * 0.5 + var * a * apart);
+        own.u_precision[k] += var * own_shared - own_d * 0.5 * own_square;
+        bars.mean[k] -= sums.moved;
+        bars.var[k] += (shared * 2.0 - d * (0.5 * a) * apart + own_shared) * a;
     }
 
     fn add_to(self, slopes: &mut Slopes) {
-        let add = |to: &mut [f64], from: &[[f64; L]]| {
-            to.iter_mut().zip(from).for_each(|(to, lanes)| *to += lanes.iter().sum::<f64>());
+        let add = |to: &mut [f64], from: &[Lanes<FMA, L>]| {
+            to.iter_mut().zip(from).for_each(|(to, lanes)| *to += lanes.sum());
         };
-        slopes.total += self.total.iter().sum::<f64>();
+        slopes.total += self.total.sum();
         add(&mut slopes.t_precision, &self.t_precision);
         add(&mut slopes.u_precision, &self.u_precision);
     }
 }
 
-/// a + b. By value, it is a vector's work.
-#[inline(always)]
-fn sum_rows<const L: usize>(a: &Rows<L>, b: &Rows<L>) -> Rows<L> {
-    std::array::from_fn(|r| std::array::from_fn(|l| a[r][l] + b[r][l]))
-}
-
 /// Adds lanes of z̄, Q + 1 for each block, to Q×count numbers.
-fn add_z<const L: usize>(dim: usize, lanes: &[Rows<L>], count: usize, to: &mut [f64]) {
+fn add_z<const FMA: bool, const L: usize>(dim: usize, lanes: &[Rows<FMA, L>], count: usize, to: &mut [f64]) {
     for q in 0..dim {
         for i in 0..count {
-            to[q * count + i] += lanes[i / BLOCK * (dim + 1) + q][i % BLOCK].iter().sum::<f64>();
+            to[q * count + i] += lanes[i / BLOCK * (dim + 1) + q][i % BLOCK].sum();
         }
     }
 }
@@ -257,66 +230,56 @@ struct Pull<'t> {
 /// with row `TOP`, and sums that are the first of their kind begin at 0.
 #[inline(always)]
 fn add_tile<const FMA: bool, const TOP: usize, const L: usize>(
-    mut t: Tile<L>,
+    mut t: Tile<FMA, L>,
     weights: &[[f64; HALF]; BLOCK],
     h: usize,
-    (delta, sums, first): (&[Rows<L>], &mut [Rows<L>], bool),
-    (other_delta, other_sums, other_first): (&[Rows<L>], &mut [Rows<L>], bool),
+    (delta, sums, first): (&[Rows<FMA, L>], &mut [Rows<FMA, L>], bool),
+    (other_delta, other_sums, other_first): (&[Rows<FMA, L>], &mut [Rows<FMA, L>], bool),
 ) {
     for r in TOP..BLOCK {
         for w in 0..HALF {
-            t[r][w] = t[r][w].map(|v| v * weights[r][w]);
+            t[r][w] = t[r][w] * weights[r][w];
         }
     }
-    let begin = |sum: &Rows<L>| if first { [[0.0; L]; BLOCK] } else { *sum };
-    let begin_other = |sum: &Rows<L>| -> [[f64; L]; HALF] {
-        std::array::from_fn(|w| if other_first { [0.0; L] } else { sum[h * HALF + w] })
-    };
     let dim = delta.len() - 1;
     let columns = other_delta.iter().zip(&mut *other_sums);
     for ((delta, sum), (other_delta, other_sum)) in delta.iter().zip(&mut *sums).zip(columns).take(dim) {
-        let other: [[f64; L]; HALF] = std::array::from_fn(|w| other_delta[h * HALF + w]);
-        let mut new = begin(sum);
+        let mut new = if first { [Lanes::ZERO; BLOCK] } else { *sum };
+        let mut other = [Lanes::ZERO; HALF];
+        if !other_first {
+            (0..HALF).for_each(|w| other[w] = other_sum[h * HALF + w]);
+        }
         for r in TOP..BLOCK {
             for w in 0..HALF {
-                for l in 0..L {
-                    new[r][l] = fma::<FMA>(t[r][w][l], other[w][l], new[r][l]);
-                }
+                new[r] = t[r][w].mul_add(other_delta[h * HALF + w], new[r]);
+                other[w] = t[r][w].mul_add(delta[r], other[w]);
             }
         }
         *sum = new;
-        let mut new = begin_other(other_sum);
-        for w in 0..HALF {
-            for r in TOP..BLOCK {
-                for l in 0..L {
-                    new[w][l] = fma::<FMA>(t[r][w][l], delta[r][l], new[w][l]);
-                }
-            }
-        }
-        (0..HALF).for_each(|w| other_sum[h * HALF + w] = new[w]);
+        (0..HALF).for_each(|w| other_sum[h * HALF + w] = other[w]);
     }
     // What meets 1 is added, beside the products.
     let (sum, other_sum) = (&mut sums[dim], &mut other_sums[dim]);
-    let (mut new, mut other) = (begin(sum), begin_other(other_sum));
-    for r in TOP..BLOCK {
-        for w in 0..HALF {
-            for l in 0..L {
-                new[r][l] += t[r][w][l];
-                other[w][l] += t[r][w][l];
-            }
+    for r in 0..BLOCK {
+        let mut new = if first { Lanes::ZERO } else { sum[r] };
+        if r >= TOP {
+            (0..HALF).for_each(|w| new += t[r][w]);
         }
+        sum[r] = new;
     }
-    *sum = new;
-    (0..HALF).for_each(|w| other_sum[h * HALF + w] = other[w]);
+    for w in 0..HALF {
+        let mut new = if other_first { Lanes::ZERO } else { other_sum[h * HALF + w] };
+        (TOP..BLOCK).for_each(|r| new += t[r][w]);
+        other_sum[h * HALF + w] = new;
+    }
 }
 
 /// Fetches a tile to come. What was kept is read once, and what lies a page of memory ahead is there when it is needed.
 #[inline(always)]
-fn fetch_ahead<const L: usize>(tiles: &[Tile<L>]) {
+fn fetch_ahead<const FMA: bool, const L: usize>(tiles: &[Tile<FMA, L>]) {
     const AHEAD: usize = 16;
-    let numbers = tiles.as_flattened().as_flattened().as_flattened();
     let size = BLOCK * HALF * L;
-    (0..size).step_by(CACHE_LINE).for_each(|line| prefetch(numbers, AHEAD * size + line));
+    (0..size).step_by(CACHE_LINE).for_each(|line| prefetch(tiles, AHEAD * size + line));
 }
 
 impl Laned for Pull<'_> {
@@ -328,17 +291,17 @@ impl Laned for Pull<'_> {
         debug_assert!(kept.is_none_or(|kept| kept.len() >= shape.numbers(points.len())));
         debug_assert!(single.is_none() || shape.same);
         let mut kept = kept.map(|kept| kept.chunks_exact(shape.kept::<L>()));
-        let mut group = Group::<L>::new(z, shape);
+        let mut group = Group::<FMA, L>::new(z, shape);
         let (dim, features) = (group.dim, group.dim + 1);
         let mut all = Room::filled([[0.0; HALF]; BLOCK], shape.tiles());
         shape.each_pair(|i, j, tile, r, w| all[tile][r][w] = weights[i * shape.cols + j]);
         // Sums of the rows and of the columns, and their z̄; where the terms are the same, both are gathered as one.
         let lengths = [shape.row_blocks(), group.right.len()].map(|blocks| blocks * features);
-        let mut room = [lengths, lengths].map(|of| of.map(|count| Room::filled([[0.0; L]; BLOCK], count)));
+        let mut room = [lengths, lengths].map(|of| of.map(|count| Room::filled([Lanes::<FMA, L>::ZERO; BLOCK], count)));
         let [[left, right], [left_z, right_z]] =
             room.each_mut().map(|pair| pair.each_mut().map(|room| &mut **room));
-        let (mut lanes, mut lane_bars) = (LaneSlopes::<L>::new(dim), LaneBars::<L>::new(dim));
-        let mut back = single.as_ref().map(|bar| SingleBack::<L>::new(bar.pair, &group));
+        let (mut lanes, mut lane_bars) = (LaneSlopes::<FMA, L>::new(dim), LaneBars::<FMA, L>::new(dim));
+        let mut back = single.as_ref().map(|bar| SingleBack::<FMA, L>::new(bar.pair, &group));
         let start = points.start;
         for points in groups(points, L) {
             let factor = match kept {
@@ -346,7 +309,7 @@ impl Laned for Pull<'_> {
                 None => place::<FMA, true, L>(&mut group, pair, q, points.clone()),
             };
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
-            let (blocks, tiles) = shape.split_kept::<L>(kept);
+            let (blocks, tiles) = shape.split_kept::<FMA, L>(kept);
             let mut tiles = tiles.iter();
             let mut weights = all.iter();
             for (b, sums) in left.chunks_exact_mut(features).enumerate() {
@@ -365,45 +328,44 @@ impl Laned for Pull<'_> {
                             (other_delta, &mut *other_sums, if shape.same { b == c } else { b == 0 });
                         match shape.top(b, c, h) {
                             0 => {
-                                let values = kept.copied().unwrap_or_else(|| group.values::<FMA, 0>(b, c, h));
+                                let values = kept.copied().unwrap_or_else(|| group.values::<0>(b, c, h));
                                 add_tile::<FMA, 0, L>(values, weights, h, rows, columns);
                             }
                             _ => {
                                 let values =
-                                    kept.copied().unwrap_or_else(|| group.values::<FMA, HALF>(b, c, h));
+                                    kept.copied().unwrap_or_else(|| group.values::<HALF>(b, c, h));
                                 add_tile::<FMA, HALF, L>(values, weights, h, rows, columns);
                             }
                         }
                     }
                 }
             }
-            let mut total = [0.0; L];
+            let mut total = Lanes::ZERO;
             for rows in left.iter().skip(dim).step_by(features) {
                 for r in 0..BLOCK {
-                    (0..L).for_each(|l| total[l] += factor[l] * rows[r][l]);
+                    total = factor.mul_add(rows[r], total);
                 }
             }
-            (0..L).for_each(|l| lanes.total[l] += total[l]);
-            let scales = |k: usize, precision: f64, factor: &[f64; L]| -> [[f64; L]; 2] {
-                let d = std::array::from_fn(|l| 1.0 / (1.0 + precision * group.var[k][l]));
-                [d, std::array::from_fn(|l| factor[l] * d[l])]
+            lanes.total += total;
+            let scales = |k: usize, precision: f64, factor: Lanes<FMA, L>| {
+                let d = Lanes::ONE / (Lanes::ONE + group.var[k] * precision);
+                (d, factor * d)
             };
             if let (Some(bar), Some(back)) = (&single, &mut back) {
-                let own = back.weigh::<FMA>(bar, &group, points.clone(), blocks);
+                let (own_factor, own_total) = back.weigh(bar, &group, points.clone(), blocks);
                 for (right, left) in right.chunks_exact_mut(features).zip(left.chunks_exact(features)) {
-                    right[dim] = sum_rows(&right[dim], &left[dim]);
+                    (0..BLOCK).for_each(|r| right[dim][r] += left[dim][r]);
                 }
                 for k in (0..dim).filter(|k| pair.u.precision[*k] != 0.0) {
                     let (a, var) = (pair.u.precision[k], group.var[k]);
-                    let ([d, scale], [own_d, own_scale]) =
-                        (scales(k, 2.0 * a, &factor), scales(k, a, &own.0));
-                    let cross: [f64; L] = std::array::from_fn(|l| scale[l] * var[l] * a * a);
-                    let weights =
-                        [std::array::from_fn(|l| scale[l] * a + cross[l]), cross, own_scale.map(|s| s * a)];
+                    let ((d, scale), (own_d, own_scale)) =
+                        (scales(k, 2.0 * a, factor), scales(k, a, own_factor));
+                    let cross = scale * var * (a * a);
+                    let weights = [scale * a + cross, cross, own_scale * a];
                     let (sides, at) = ((&*left, &*right), (k, dim));
-                    let sums = gather_joined::<FMA, L>(at, sides, &back.t, &group.delta, right_z, weights);
-                    let both = ([&d, &factor, &total], [&own_d, &own.0, &own.1]);
-                    lanes.take_joined(&mut back.lanes, (k, a), &var, both, &sums, &mut lane_bars);
+                    let sums = gather_joined(at, sides, &back.t, &group.delta, right_z, weights);
+                    let both = ([d, factor, total], [own_d, own_factor, own_total]);
+                    lanes.take_joined(&mut back.lanes, (k, a), var, both, &sums, &mut lane_bars);
                 }
             } else {
                 for k in 0..dim {
@@ -411,14 +373,13 @@ impl Laned for Pull<'_> {
                     if a == 0.0 && b == 0.0 {
                         continue;
                     }
-                    let [d, scale] = scales(k, a + b, &factor);
-                    let cross: [f64; L] = std::array::from_fn(|l| scale[l] * var[l] * a * b);
-                    let weigh = |p: f64| (std::array::from_fn(|l| scale[l] * p + cross[l]), cross);
+                    let (d, scale) = scales(k, a + b, factor);
+                    let cross = scale * var * (a * b);
                     let sides = (
-                        gather::<FMA, L>((k, dim), left, &group.delta, left_z, weigh(a)),
-                        gather::<FMA, L>((k, dim), right, &group.delta, right_z, weigh(b)),
+                        gather((k, dim), left, &group.delta, left_z, (scale * a + cross, cross)),
+                        gather((k, dim), right, &group.delta, right_z, (scale * b + cross, cross)),
                     );
-                    lanes.take(k, pair, (&var, &d), (&factor, &total), sides, &mut lane_bars);
+                    lanes.take(k, pair, (var, d), (factor, total), sides, &mut lane_bars);
                 }
             }
             lane_bars.hand_out(points.start - start, points.len(), &mut bars);
@@ -433,50 +394,47 @@ impl Laned for Pull<'_> {
 }
 
 /// Room for the way back of a term by itself.
-struct SingleBack<'t, const L: usize> {
-    single: Single<'t, L>,
+struct SingleBack<'t, const FMA: bool, const L: usize> {
+    single: Single<'t, FMA, L>,
     /// T of each block.
-    t: Room<Rows<L>>,
-    lanes: LaneSlopes<L>,
+    t: Room<Rows<FMA, L>>,
+    lanes: LaneSlopes<FMA, L>,
 }
 
-impl<'t, const L: usize> SingleBack<'t, L> {
-    fn new(pair: &'t Pair<'t>, group: &Group<L>) -> Self {
+impl<'t, const FMA: bool, const L: usize> SingleBack<'t, FMA, L> {
+    fn new(pair: &'t Pair<'t>, group: &Group<FMA, L>) -> Self {
         SingleBack {
             single: Single::new(&pair.u.precision, group),
-            t: Room::filled([[0.0; L]; BLOCK], group.right.len()),
+            t: Room::filled([Lanes::ZERO; BLOCK], group.right.len()),
             lanes: LaneSlopes::new(group.dim),
         }
     }
 
     /// T at the points where the group is, from the values of each block, if they were kept; √∏D, and Σ T with it.
     #[inline(always)]
-    fn weigh<const FMA: bool>(
+    fn weigh(
         &mut self,
         bar: &SingleBar<'_>,
-        group: &Group<L>,
+        group: &Group<FMA, L>,
         points: Range<usize>,
-        kept: &[Rows<L>],
-    ) -> ([f64; L], [f64; L]) {
+        kept: &[Rows<FMA, L>],
+    ) -> (Lanes<FMA, L>, Lanes<FMA, L>) {
         let width = self.single.lines.len() / L;
         let factor = self.single.place(group, points.len());
         // Places beyond the last column, and lanes beyond the last point, count nothing.
         for (line, n) in self.single.lines.chunks_exact_mut(width).zip(points) {
             (bar.weigh)(n, &mut line[..bar.pair.cols]);
         }
-        let mut total = [0.0; L];
+        let mut total = Lanes::ZERO;
         for (c, to) in self.t.iter_mut().enumerate() {
-            let values = kept.get(c).copied().unwrap_or_else(|| self.single.values::<FMA>(group, c));
-            let mut t: Rows<L> = std::array::from_fn(|r| {
-                std::array::from_fn(|l| self.single.lines[l * width + c * BLOCK + r])
-            });
+            let values = kept.get(c).copied().unwrap_or_else(|| self.single.values(group, c));
             for r in 0..BLOCK {
-                (0..L).for_each(|l| t[r][l] *= values[r][l]);
-                (0..L).for_each(|l| total[l] = fma::<FMA>(factor[l], t[r][l], total[l]));
+                let bar = Lanes(std::array::from_fn(|l| self.single.lines[l * width + c * BLOCK + r]));
+                to[r] = bar * values[r];
+                total = factor.mul_add(to[r], total);
             }
-            *to = t;
         }
-        (0..L).for_each(|l| self.lanes.total[l] += total[l]);
+        self.lanes.total += total;
         (factor, total)
     }
 }

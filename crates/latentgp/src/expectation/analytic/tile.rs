@@ -7,34 +7,19 @@
 
 use crate::expectation::Gaussians;
 use crate::mat::Mat;
-use crate::scratch::Room;
-use crate::vmath::{exp2_decays, fma};
+use crate::scratch::{Numbers, Room};
+use crate::vmath::{Lanes, exp2_decay_lanes};
 use std::ops::Range;
 
 pub(super) const BLOCK: usize = 4;
 pub(super) const HALF: usize = BLOCK / 2;
 /// A block of inducing inputs at L points.
-pub(super) type Rows<const L: usize> = [[f64; L]; BLOCK];
+pub(super) type Rows<const FMA: bool, const L: usize> = [Lanes<FMA, L>; BLOCK];
 /// Pairs at L points.
-pub(super) type Tile<const L: usize> = [[[f64; L]; HALF]; BLOCK];
+pub(super) type Tile<const FMA: bool, const L: usize> = [[Lanes<FMA, L>; HALF]; BLOCK];
 
 /// The most lanes that any machine has.
 const MOST_LANES: usize = 8;
-
-/// Numbers as tiles.
-fn as_tiles<const L: usize>(numbers: &[f64]) -> &[Tile<L>] {
-    numbers.as_chunks().0.as_chunks().0.as_chunks().0
-}
-
-/// The same, to write to.
-pub(super) fn as_tiles_mut<const L: usize>(numbers: &mut [f64]) -> &mut [Tile<L>] {
-    numbers.as_chunks_mut().0.as_chunks_mut().0.as_chunks_mut().0
-}
-
-/// Numbers as blocks, to write to.
-pub(super) fn as_rows_mut<const L: usize>(numbers: &mut [f64]) -> &mut [Rows<L>] {
-    numbers.as_chunks_mut().0.as_chunks_mut().0
-}
 
 /// Which pairs there are; places beyond the last row or column repeat it.
 #[derive(Clone, Copy)]
@@ -84,16 +69,22 @@ impl Shape {
 
     /// What L points keep, or nothing, as blocks and tiles.
     #[inline(always)]
-    pub fn split_kept<const L: usize>(self, kept: &[f64]) -> (&[Rows<L>], &[Tile<L>]) {
+    pub fn split_kept<const FMA: bool, const L: usize>(
+        self,
+        kept: &[f64],
+    ) -> (&[Rows<FMA, L>], &[Tile<FMA, L>]) {
         let (blocks, tiles) = kept.split_at(kept.len().min(self.kept_blocks() * BLOCK * L));
-        (blocks.as_chunks().0.as_chunks().0, as_tiles(tiles))
+        (Numbers::read(blocks), Numbers::read(tiles))
     }
 
     /// The same, to write to.
     #[inline(always)]
-    pub fn split_kept_mut<const L: usize>(self, kept: &mut [f64]) -> (&mut [Rows<L>], &mut [Tile<L>]) {
+    pub fn split_kept_mut<const FMA: bool, const L: usize>(
+        self,
+        kept: &mut [f64],
+    ) -> (&mut [Rows<FMA, L>], &mut [Tile<FMA, L>]) {
         let (blocks, tiles) = kept.split_at_mut(kept.len().min(self.kept_blocks() * BLOCK * L));
-        (as_rows_mut(blocks), as_tiles_mut(tiles))
+        (Numbers::read_mut(blocks), Numbers::read_mut(tiles))
     }
 
     /// The numbers that so many points keep, on any machine.
@@ -119,56 +110,55 @@ impl Shape {
 }
 
 /// Exponents of 2 in one dimension, left δ² + right δ'² + link δδ', at L points: left, right, link.
-pub(super) type Quadratic<const L: usize> = [[f64; L]; 3];
+pub(super) type Quadratic<const FMA: bool, const L: usize> = [Lanes<FMA, L>; 3];
 
 /// All inducing inputs at L points.
-pub(super) struct Group<const L: usize> {
+pub(super) struct Group<const FMA: bool, const L: usize> {
     pub shape: Shape,
     pub dim: usize,
     /// Q of z for each block.
     z: Room<[f64; BLOCK]>,
     /// (δ, 1) and link·δ: Q + 1 and Q for each block.
-    pub delta: Room<Rows<L>>,
-    linked: Room<Rows<L>>,
+    pub delta: Room<Rows<FMA, L>>,
+    linked: Room<Rows<FMA, L>>,
     /// What rows and columns add to the exponent.
-    left: Room<Rows<L>>,
-    pub right: Room<Rows<L>>,
+    left: Room<Rows<FMA, L>>,
+    pub right: Room<Rows<FMA, L>>,
     /// μ, S and the exponents of each dimension.
-    pub mean: Room<[f64; L]>,
-    pub var: Room<[f64; L]>,
-    pub exponents: Room<Quadratic<L>>,
+    pub mean: Room<Lanes<FMA, L>>,
+    pub var: Room<Lanes<FMA, L>>,
+    pub exponents: Room<Quadratic<FMA, L>>,
 }
 
 /// sum + weight δ².
 #[inline(always)]
 pub(super) fn add_squares<const FMA: bool, const L: usize>(
-    sum: &mut Rows<L>,
-    weight: &[f64; L],
-    delta: &Rows<L>,
+    sum: &mut Rows<FMA, L>,
+    weight: Lanes<FMA, L>,
+    delta: &Rows<FMA, L>,
 ) {
     for r in 0..BLOCK {
-        for l in 0..L {
-            sum[r][l] = fma::<FMA>(weight[l] * delta[r][l], delta[r][l], sum[r][l]);
-        }
+        sum[r] = (weight * delta[r]).mul_add(delta[r], sum[r]);
     }
 }
 
-impl<const L: usize> Group<L> {
+impl<const FMA: bool, const L: usize> Group<FMA, L> {
     pub fn new(z: &Mat, shape: Shape) -> Self {
         let (dim, count) = (z.cols(), shape.rows.max(shape.cols));
         let blocks = count.div_ceil(BLOCK);
         let at = |b: usize, q: usize| std::array::from_fn(|r| z[((b * BLOCK + r).min(count - 1), q)]);
+        let (zero, one) = (Lanes::ZERO, Lanes::ONE);
         Group {
             shape,
             dim,
             z: Room::of((0..blocks * dim).map(|i| at(i / dim, i % dim))),
-            delta: Room::filled([[1.0; L]; BLOCK], blocks * (dim + 1)),
-            linked: Room::filled([[0.0; L]; BLOCK], shape.row_blocks() * dim),
-            left: Room::filled([[0.0; L]; BLOCK], shape.row_blocks()),
-            right: Room::filled([[0.0; L]; BLOCK], blocks),
-            mean: Room::filled([0.0; L], dim),
-            var: Room::filled([0.0; L], dim),
-            exponents: Room::filled([[0.0; L]; 3], dim),
+            delta: Room::filled([one; BLOCK], blocks * (dim + 1)),
+            linked: Room::filled([zero; BLOCK], shape.row_blocks() * dim),
+            left: Room::filled([zero; BLOCK], shape.row_blocks()),
+            right: Room::filled([zero; BLOCK], blocks),
+            mean: Room::filled(zero, dim),
+            var: Room::filled(zero, dim),
+            exponents: Room::filled([zero; 3], dim),
         }
     }
 
@@ -181,36 +171,37 @@ impl<const L: usize> Group<L> {
         for (of, to) in [(&at.mean, &mut self.mean), (&at.var, &mut self.var)] {
             let rows = rows.map(|n| &of.row(n)[..to.len()]);
             for (q, to) in to.iter_mut().enumerate() {
-                *to = std::array::from_fn(|l| rows[l][q]);
+                *to = Lanes(std::array::from_fn(|l| rows[l][q]));
             }
         }
     }
 
     /// δ at μ; with `EXPONENTS`, what rows and columns add to them too. The terms being the same, rows add what columns do.
     #[inline(always)]
-    pub fn spread<const FMA: bool, const EXPONENTS: bool>(&mut self) {
+    pub fn spread<const EXPONENTS: bool>(&mut self) {
         let (dim, row_blocks) = (self.dim, self.shape.row_blocks());
         for c in 0..self.right.len() {
             let (z, delta) =
                 (&self.z[c * dim..(c + 1) * dim], &mut self.delta[c * (dim + 1)..(c + 1) * (dim + 1)]);
-            let (mut left, mut right) = ([[0.0; L]; BLOCK], [[0.0; L]; BLOCK]);
+            let (mut left, mut right) = ([Lanes::ZERO; BLOCK], [Lanes::ZERO; BLOCK]);
             for (q, (z, delta)) in z.iter().zip(delta).enumerate() {
-                let mut new = [[0.0; L]; BLOCK];
+                let mut new = [Lanes::ZERO; BLOCK];
                 for r in 0..BLOCK {
-                    for l in 0..L {
-                        new[r][l] = z[r] - self.mean[q][l];
-                    }
+                    new[r] = Lanes::all(z[r]) - self.mean[q];
                 }
                 *delta = new;
                 if !EXPONENTS {
                     continue;
                 }
                 let [own_left, own_right, link] = self.exponents[q];
-                add_squares::<FMA, L>(&mut right, &own_right, &new);
+                add_squares(&mut right, own_right, &new);
                 if c < row_blocks {
-                    self.linked[c * dim + q] = new.map(|d| std::array::from_fn(|l| link[l] * d[l]));
+                    let linked = &mut self.linked[c * dim + q];
+                    for r in 0..BLOCK {
+                        linked[r] = link * new[r];
+                    }
                     if !self.shape.same {
-                        add_squares::<FMA, L>(&mut left, &own_left, &new);
+                        add_squares(&mut left, own_left, &new);
                     }
                 }
             }
@@ -225,40 +216,35 @@ impl<const L: usize> Group<L> {
 
     /// Adds a constant to every exponent.
     #[inline(always)]
-    pub fn lift(&mut self, constant: &[f64; L]) {
+    pub fn lift(&mut self, constant: Lanes<FMA, L>) {
         for row in self.left.as_flattened_mut() {
-            (0..L).for_each(|l| row[l] += constant[l]);
+            *row += constant;
         }
     }
 
     /// 2 to the exponents of block `b` of rows, from row `TOP`, with half `h` of block `c` of columns.
     #[inline(always)]
-    pub fn values<const FMA: bool, const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<L> {
-        let mut values = self.exponents::<FMA, TOP>(b, c, h);
-        exp2_decays::<FMA, L>(values[TOP..].as_flattened_mut().as_flattened_mut());
+    pub fn values<const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<FMA, L> {
+        let mut values = self.exponents::<TOP>(b, c, h);
+        exp2_decay_lanes(values[TOP..].as_flattened_mut());
         values
     }
 
     /// The exponents of block `b` of rows, from row `TOP`, with half `h` of block `c` of columns.
     #[inline(always)]
-    pub fn exponents<const FMA: bool, const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<L> {
+    pub fn exponents<const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<FMA, L> {
         let (dim, left, right) = (self.dim, &self.left[b], &self.right[c]);
-        let mut out = [[[0.0; L]; HALF]; BLOCK];
+        let mut out = [[Lanes::ZERO; HALF]; BLOCK];
         for r in TOP..BLOCK {
             for w in 0..HALF {
-                for l in 0..L {
-                    out[r][w][l] = left[r][l] + right[h * HALF + w][l];
-                }
+                out[r][w] = left[r] + right[h * HALF + w];
             }
         }
         let features = self.linked[b * dim..(b + 1) * dim].iter().zip(&self.delta[c * (dim + 1)..]);
         for (own, other) in features {
-            let other: [[f64; L]; HALF] = std::array::from_fn(|w| other[h * HALF + w]);
             for r in TOP..BLOCK {
                 for w in 0..HALF {
-                    for l in 0..L {
-                        out[r][w][l] = fma::<FMA>(own[r][l], other[w][l], out[r][w][l]);
-                    }
+                    out[r][w] = own[r].mul_add(other[h * HALF + w], out[r][w]);
                 }
             }
         }
