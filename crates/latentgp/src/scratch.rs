@@ -390,7 +390,10 @@ mod tests {
             let other = Scratch::take(len);
             own.fill(1.0);
             assert_eq!((own.len(), other.len()), (len, len));
-            assert!(len == 0 || own.as_ptr().addr().is_multiple_of(64) && other.as_ptr().addr().is_multiple_of(64));
+            assert!(
+                len == 0
+                    || own.as_ptr().addr().is_multiple_of(64) && other.as_ptr().addr().is_multiple_of(64)
+            );
             assert!(room(len).is_empty() && room(len).capacity() >= len);
         }
         let mut mat = Mat::default();

@@ -4,27 +4,26 @@
 //! and a symmetric product costs little more than its half. A factor that solves for many matrices is packed once.
 
 use crate::mat::Mat;
-use crate::scratch::Room;
-use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
+use crate::scratch::{Numbers, Room};
+use crate::vmath::{Laned, Lanes, in_lanes};
 
-/// Partial sums of a dot product.
-const LANES: usize = 4;
-type Lanes = [f64; LANES];
-/// Rows of `a` and of `b` in a tile: twelve sums stay in registers, and each number read serves three or four.
+/// Rows are a multiple of so many numbers: a register of most machines.
+const TOGETHER: usize = 4;
+/// Rows of `a` in a tile; of `b` there are three, so that twelve sums stay in registers, or four where there are more of these.
+/// Each number read serves as many sums.
 const ROWS: usize = 4;
-const COLS: usize = 3;
 
 /// Rows at the most: with more the backend does better.
 const FEW: usize = 128;
 
 /// Whether this is the way for a matrix: with more rows, or rows that leave a rest, the backend's is.
 pub(super) fn suits(a: &Mat) -> bool {
-    !a.is_empty() && a.rows() <= FEW && a.cols().is_multiple_of(LANES)
+    !a.is_empty() && a.rows() <= FEW && a.cols().is_multiple_of(TOGETHER)
 }
 
 /// The lower triangle of out += alpha · a bᵀ.
 pub(super) fn add_abt_lower(alpha: f64, a: &Mat, b: &Mat, out: &mut Mat) {
-    vectorize(AbtLower { alpha, a, b, out });
+    in_lanes(AbtLower { alpha, a, b, out });
 }
 
 struct AbtLower<'a> {
@@ -34,17 +33,27 @@ struct AbtLower<'a> {
     out: &'a mut Mat,
 }
 
-impl Vectorized for AbtLower<'_> {
+impl Laned for AbtLower<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<const FMA: bool, const L: usize>(self) {
+        match L {
+            8 => self.tiles::<FMA, L, 4>(),
+            _ => self.tiles::<FMA, L, 3>(),
+        }
+    }
+}
+
+impl AbtLower<'_> {
+    #[inline(always)]
+    fn tiles<const FMA: bool, const L: usize, const COLS: usize>(self) {
         let m = self.a.rows();
         for top in (0..m).step_by(ROWS) {
             let a: [&[f64]; ROWS] = std::array::from_fn(|r| self.a.row((top + r).min(m - 1)));
             let below = (top + ROWS).min(m);
             for left in (0..below).step_by(COLS) {
                 let b: [&[f64]; COLS] = std::array::from_fn(|c| self.b.row((left + c).min(m - 1)));
-                let tile = dots::<FMA>(a, b);
+                let tile = dots::<FMA, L, COLS>(a, b);
                 for (i, tile) in (top..below).zip(&tile) {
                     for (j, dot) in (left..=i).zip(tile) {
                         self.out[(i, j)] += self.alpha * dot;
@@ -57,27 +66,36 @@ impl Vectorized for AbtLower<'_> {
 
 /// The dot products of some rows with some others.
 #[inline(always)]
-fn dots<const FMA: bool>(a: [&[f64]; ROWS], b: [&[f64]; COLS]) -> [[f64; COLS]; ROWS] {
-    let n = a[0].len() / LANES;
-    let whole = a.map(|row| &row.as_chunks::<LANES>().0[..n]);
-    let others = b.map(|row| &row.as_chunks::<LANES>().0[..n]);
-    let mut sums = [[[0.0; LANES]; COLS]; ROWS];
+fn dots<const FMA: bool, const L: usize, const COLS: usize>(
+    a: [&[f64]; ROWS],
+    b: [&[f64]; COLS],
+) -> [[f64; COLS]; ROWS] {
+    let n = a[0].len() / L;
+    let whole = a.map(|row| &<Lanes<FMA, L> as Numbers>::read(row)[..n]);
+    let others = b.map(|row| &<Lanes<FMA, L> as Numbers>::read(row)[..n]);
+    let mut sums = [[Lanes::ZERO; COLS]; ROWS];
     for k in 0..n {
-        let other: [Lanes; COLS] = std::array::from_fn(|c| others[c][k]);
+        let other = others.map(|row| row[k]);
         for r in 0..ROWS {
             let one = whole[r][k];
             for c in 0..COLS {
-                for i in 0..LANES {
-                    sums[r][c][i] = fma::<FMA>(one[i], other[c][i], sums[r][c][i]);
-                }
+                sums[r][c] = one.mul_add(other[c], sums[r][c]);
             }
         }
     }
-    // Seen through memory, four sums stay one register: folded at once, the compiler takes them apart.
-    std::hint::black_box(sums).map(|sums| sums.map(|s| (s[0] + s[1]) + (s[2] + s[3])))
+    // Half a register may be left.
+    let rest = n * L..a[0].len();
+    let mut dots = [[0.0; COLS]; ROWS];
+    for r in 0..ROWS {
+        for c in 0..COLS {
+            let rest: f64 = a[r][rest.clone()].iter().zip(&b[c][rest.clone()]).map(|(a, b)| a * b).sum();
+            dots[r][c] = sums[r][c].fold() + rest;
+        }
+    }
+    dots
 }
 
-/// Columns that are solved for at once: two registers of most machines.
+/// Columns that are solved for come in multiples of so many: two registers go together on most machines.
 const COLUMNS: usize = 8;
 /// Rows that are: ten sums keep the machine busy, and fit its registers.
 const FIVE: usize = 5;
@@ -128,40 +146,47 @@ struct Solve<'a> {
 impl Laned for Solve<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
-        match L {
-            8 => self.columns::<FMA, 8, 1>(),
-            _ => self.columns::<FMA, 4, 2>(),
+    fn run<const FMA: bool, const L: usize>(mut self) {
+        let registers = self.b.cols() / L;
+        for at in (0..registers - registers % 2).step_by(2) {
+            self.columns::<FMA, L, 2>(at);
+        }
+        if !registers.is_multiple_of(2) {
+            self.columns::<FMA, L, 1>(registers - 1);
         }
     }
 }
 
 impl Solve<'_> {
-    /// Eight columns at a time, V registers of L numbers.
+    /// V registers of columns from `at` on.
     #[inline(always)]
-    fn columns<const FMA: bool, const L: usize, const V: usize>(self) {
+    fn columns<const FMA: bool, const L: usize, const V: usize>(&mut self, at: usize) {
         let Solver { m, fives, inverse } = self.l;
-        let chunks = self.b.cols() / COLUMNS;
-        let b: &[[[f64; L]; V]] = self.b.as_slice().as_chunks().0.as_chunks().0;
-        let out: &mut [[[f64; L]; V]] = self.out.as_mut_slice().as_chunks_mut().0.as_chunks_mut().0;
-        for c in 0..chunks {
-            let mut rest = &fives[..];
-            for top in (0..*m).step_by(FIVE) {
-                let rows = FIVE.min(m - top);
-                let (panel, others) = rest.split_at(top + rows);
-                let (above, own) = panel.split_at(top);
-                rest = others;
-                let mut sums: [[[f64; L]; V]; FIVE] =
-                    std::array::from_fn(|r| b[(top + r).min(m - 1) * chunks + c]);
-                for (five, line) in above.iter().zip(out[c..].iter().step_by(chunks)) {
-                    less::<FMA, L, V>(&mut sums, five, line, 0);
+        let registers = self.b.cols() / L;
+        let b: &[Lanes<FMA, L>] = Numbers::read(self.b.as_slice());
+        let out: &mut [Lanes<FMA, L>] = Numbers::read_mut(self.out.as_mut_slice());
+        let mut rest = &fives[..];
+        for top in (0..*m).step_by(FIVE) {
+            let rows = FIVE.min(m - top);
+            let (panel, others) = rest.split_at(top + rows);
+            let (above, own) = panel.split_at(top);
+            rest = others;
+            let mut sums: [[Lanes<FMA, L>; V]; FIVE] = std::array::from_fn(|r| {
+                let from = (top + r).min(m - 1) * registers + at;
+                std::array::from_fn(|v| b[from + v])
+            });
+            for (five, line) in above.iter().zip(out.chunks_exact(registers)) {
+                less(&mut sums, five, &std::array::from_fn(|v| line[at + v]), 0);
+            }
+            for r in 0..FIVE {
+                let Some(five) = own.get(r) else { break };
+                let (by, to) = (inverse[top + r], &mut out[(top + r) * registers + at..]);
+                let mut line = sums[r];
+                for v in 0..V {
+                    line[v] = line[v] * by;
+                    to[v] = line[v];
                 }
-                for (r, five) in own.iter().enumerate() {
-                    let by = inverse[top + r];
-                    let line = sums[r].map(|sum| sum.map(|v| by * v));
-                    less::<FMA, L, V>(&mut sums, five, &line, r + 1);
-                    out[(top + r) * chunks + c] = line;
-                }
+                less(&mut sums, five, &line, r + 1);
             }
         }
     }
@@ -170,16 +195,15 @@ impl Solve<'_> {
 /// sums − five lineᵀ, from row `from` on.
 #[inline(always)]
 fn less<const FMA: bool, const L: usize, const V: usize>(
-    sums: &mut [[[f64; L]; V]; FIVE],
+    sums: &mut [[Lanes<FMA, L>; V]; FIVE],
     five: &[f64; FIVE],
-    line: &[[f64; L]; V],
+    line: &[Lanes<FMA, L>; V],
     from: usize,
 ) {
     for r in from..FIVE {
+        let by = Lanes::all(five[r]);
         for v in 0..V {
-            for l in 0..L {
-                sums[r][v][l] = fma::<FMA>(-five[r], line[v][l], sums[r][v][l]);
-            }
+            sums[r][v] = by.neg_mul_add(line[v], sums[r][v]);
         }
     }
 }

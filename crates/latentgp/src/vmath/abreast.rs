@@ -9,7 +9,7 @@ use super::{EXP2, EXP2_LEAST, EXP2_MOST, ROUND, exp2_decay, exp2_m1};
 use crate::scratch::Numbers;
 
 /// Registers that go side by side.
-pub(crate) const ABREAST: usize = 4;
+const ABREAST: usize = 4;
 
 /// y ← 2^y, as [`exp2_decay`] has it but for rounding, for y ≤ 0. What comes out depends on neither how many there are nor
 /// where they stand.
@@ -34,39 +34,42 @@ pub(crate) fn exp2_m1_lanes<const FMA: bool, const L: usize>(y: &mut [Lanes<FMA,
 
 #[inline(always)]
 fn each<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [f64]) {
-    let whole = y.len() - y.len() % (ABREAST * L);
+    let whole = y.len() - y.len() % L;
     let (whole, rest) = y.split_at_mut(whole);
     each_lanes::<FMA, L, LESS_ONE>(Lanes::read_mut(whole));
     if !rest.is_empty() {
-        let mut four = [Lanes::<FMA, L>::ZERO; ABREAST];
-        (0..rest.len()).for_each(|i| four[i / L].0[i % L] = rest[i]);
-        each_lanes::<FMA, L, LESS_ONE>(&mut four);
-        (0..rest.len()).for_each(|i| rest[i] = four[i / L].0[i % L]);
+        let mut last = [Lanes::<FMA, L>::ZERO];
+        last[0].0[..rest.len()].copy_from_slice(rest);
+        each_lanes::<FMA, L, LESS_ONE>(&mut last);
+        rest.copy_from_slice(&last[0].0[..rest.len()]);
     }
 }
 
 #[inline(always)]
 fn each_lanes<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [Lanes<FMA, L>]) {
-    debug_assert!(y.len().is_multiple_of(ABREAST));
-    for four in y.as_chunks_mut().0 {
-        if FMA && cfg!(target_arch = "x86_64") {
-            exp2::<FMA, L, LESS_ONE>(four);
-            continue;
-        }
-        for y in four {
-            for l in 0..L {
-                y.0[l] = if LESS_ONE { exp2_m1::<FMA>(y.0[l]) } else { exp2_decay::<FMA>(y.0[l]) };
-            }
-        }
+    let (fours, rest) = y.as_chunks_mut::<ABREAST>();
+    for four in fours {
+        exp2::<FMA, L, LESS_ONE, ABREAST>(four);
+    }
+    for one in rest.as_chunks_mut::<1>().0 {
+        exp2::<FMA, L, LESS_ONE, 1>(one);
     }
 }
 
 /// 2^y, for y ≤ 0; or 2^y − 1, for any.
 #[inline(always)]
-fn exp2<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [Lanes<FMA, L>; ABREAST]) {
+fn exp2<const FMA: bool, const L: usize, const LESS_ONE: bool, const K: usize>(y: &mut [Lanes<FMA, L>; K]) {
+    if !FMA || !cfg!(target_arch = "x86_64") {
+        for y in y {
+            for l in 0..L {
+                y.0[l] = if LESS_ONE { exp2_m1::<FMA>(y.0[l]) } else { exp2_decay::<FMA>(y.0[l]) };
+            }
+        }
+        return;
+    }
     let all = Lanes::<FMA, L>::all;
-    let (mut f, mut powers, mut sums) = ([all(0.0); ABREAST], [all(0.0); ABREAST], [all(EXP2[10]); ABREAST]);
-    for i in 0..ABREAST {
+    let (mut f, mut powers, mut sums) = ([all(0.0); K], [all(0.0); K], [all(EXP2[EXP2.len() - 1]); K]);
+    for i in 0..K {
         // The second is taken where one is not a number.
         let own = all(EXP2_LEAST).max(y[i]);
         let own = if LESS_ONE { all(EXP2_MOST).min(own) } else { own };
@@ -75,12 +78,12 @@ fn exp2<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [Lanes<FM
         powers[i] = shifted.power_of_low_bits();
     }
     for k in (0..EXP2.len() - 1).rev() {
-        for i in 0..ABREAST {
+        for i in 0..K {
             sums[i] = sums[i].mul_add(f[i], all(EXP2[k]));
         }
         abreast(&mut sums);
     }
-    for i in 0..ABREAST {
+    for i in 0..K {
         y[i] = match LESS_ONE {
             true => (sums[i] * f[i]).mul_add(powers[i], powers[i] - all(1.0)),
             false => sums[i].mul_add(f[i], all(1.0)) * powers[i],
@@ -88,16 +91,16 @@ fn exp2<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [Lanes<FM
     }
 }
 
-/// All four are in registers here.
+/// If they are four, all are in registers here.
 #[inline(always)]
-fn abreast<const FMA: bool, const L: usize>(four: &mut [Lanes<FMA, L>; ABREAST]) {
+fn abreast<const FMA: bool, const L: usize, const K: usize>(registers: &mut [Lanes<FMA, L>; K]) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: as many numbers on either side; such loops are run where the instructions were detected, and there is none.
     unsafe {
         use std::mem::transmute_copy as seen;
-        match L {
-            8 => *four = seen(&x86::abreast_wide(seen(four))),
-            4 => *four = seen(&x86::abreast(seen(four))),
+        match (K, L) {
+            (ABREAST, 8) => *registers = seen(&x86::abreast_wide(seen(registers))),
+            (ABREAST, 4) => *registers = seen(&x86::abreast(seen(registers))),
             _ => {}
         }
     }

@@ -214,6 +214,12 @@ fn add_z<const FMA: bool, const L: usize>(dim: usize, lanes: &[Rows<FMA, L>], co
     }
 }
 
+/// D = 1/(1 + pS).
+#[inline(always)]
+fn shrunk<const FMA: bool, const L: usize>(var: Lanes<FMA, L>, precision: f64) -> Lanes<FMA, L> {
+    Lanes::ONE / (Lanes::ONE + var * precision)
+}
+
 struct Pull<'t> {
     pair: &'t Pair<'t>,
     q: &'t Gaussians,
@@ -297,7 +303,8 @@ impl Laned for Pull<'_> {
         shape.each_pair(|i, j, tile, r, w| all[tile][r][w] = weights[i * shape.cols + j]);
         // Sums of the rows and of the columns, and their z̄; where the terms are the same, both are gathered as one.
         let lengths = [shape.row_blocks(), group.right.len()].map(|blocks| blocks * features);
-        let mut room = [lengths, lengths].map(|of| of.map(|count| Room::filled([Lanes::<FMA, L>::ZERO; BLOCK], count)));
+        let mut room =
+            [lengths, lengths].map(|of| of.map(|count| Room::filled([Lanes::<FMA, L>::ZERO; BLOCK], count)));
         let [[left, right], [left_z, right_z]] =
             room.each_mut().map(|pair| pair.each_mut().map(|room| &mut **room));
         let (mut lanes, mut lane_bars) = (LaneSlopes::<FMA, L>::new(dim), LaneBars::<FMA, L>::new(dim));
@@ -332,8 +339,7 @@ impl Laned for Pull<'_> {
                                 add_tile::<FMA, 0, L>(values, weights, h, rows, columns);
                             }
                             _ => {
-                                let values =
-                                    kept.copied().unwrap_or_else(|| group.values::<HALF>(b, c, h));
+                                let values = kept.copied().unwrap_or_else(|| group.values::<HALF>(b, c, h));
                                 add_tile::<FMA, HALF, L>(values, weights, h, rows, columns);
                             }
                         }
@@ -347,10 +353,6 @@ impl Laned for Pull<'_> {
                 }
             }
             lanes.total += total;
-            let scales = |k: usize, precision: f64, factor: Lanes<FMA, L>| {
-                let d = Lanes::ONE / (Lanes::ONE + group.var[k] * precision);
-                (d, factor * d)
-            };
             if let (Some(bar), Some(back)) = (&single, &mut back) {
                 let (own_factor, own_total) = back.weigh(bar, &group, points.clone(), blocks);
                 for (right, left) in right.chunks_exact_mut(features).zip(left.chunks_exact(features)) {
@@ -358,8 +360,8 @@ impl Laned for Pull<'_> {
                 }
                 for k in (0..dim).filter(|k| pair.u.precision[*k] != 0.0) {
                     let (a, var) = (pair.u.precision[k], group.var[k]);
-                    let ((d, scale), (own_d, own_scale)) =
-                        (scales(k, 2.0 * a, factor), scales(k, a, own_factor));
+                    let (d, own_d) = (shrunk(var, 2.0 * a), shrunk(var, a));
+                    let (scale, own_scale) = (factor * d, own_factor * own_d);
                     let cross = scale * var * (a * a);
                     let weights = [scale * a + cross, cross, own_scale * a];
                     let (sides, at) = ((&*left, &*right), (k, dim));
@@ -373,7 +375,8 @@ impl Laned for Pull<'_> {
                     if a == 0.0 && b == 0.0 {
                         continue;
                     }
-                    let (d, scale) = scales(k, a + b, factor);
+                    let d = shrunk(var, a + b);
+                    let scale = factor * d;
                     let cross = scale * var * (a * b);
                     let sides = (
                         gather((k, dim), left, &group.delta, left_z, (scale * a + cross, cross)),

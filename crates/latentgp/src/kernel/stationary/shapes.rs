@@ -1,6 +1,7 @@
 //! The shapes κ(r²) of stationary kernels.
 
-use crate::vmath::{EXP2_LEAST, exp2_decay, exp2_decays, fma};
+use crate::scratch::Numbers;
+use crate::vmath::{EXP2_LEAST, Lanes, exp2_decay, exp2_decays, fma};
 use std::f64::consts::{LN_2, LOG2_E};
 
 /// The shapes of the stationary kernels here.
@@ -30,9 +31,14 @@ pub trait Shape: Copy + Default + Send + Sync + 'static {
     const HAS_ALPHA: bool = false;
     /// Whether κ is made of a power of two.
     const HAS_POWER: bool = true;
+    /// c, where the exponent of its power of two is −log₂e √(c r²).
+    const ROOT_OF: Option<f64> = None;
     /// What κ is computed from: the exponent of its power of two, at most 0, or r² where it has none. Where that takes a
     /// root, loops may take it ahead, as processors take roots beside other work but not if it waits for them.
-    fn argument(r2: f64) -> f64;
+    #[inline(always)]
+    fn argument(r2: f64) -> f64 {
+        Self::ROOT_OF.map_or(r2, |by| root(by, r2))
+    }
     /// κ and ∂κ/∂r² from the [`argument`](Self::argument) and its power of two.
     fn kappa_of<const FMA: bool>(argument: f64, power: f64, alpha: f64) -> (f64, f64);
     /// κ and ∂κ/∂r².
@@ -57,6 +63,28 @@ fn root(by: f64, r2: f64) -> f64 {
     if EXP2_LEAST > y { EXP2_LEAST } else { y }
 }
 
+/// The same of a register.
+#[inline(always)]
+fn root_lanes<const FMA: bool, const L: usize>(by: f64, r2: Lanes<FMA, L>) -> Lanes<FMA, L> {
+    Lanes::all(EXP2_LEAST).max(-(r2 * (by * LOG2_E * LOG2_E)).root())
+}
+
+/// From r² to arguments.
+#[inline(always)]
+pub(super) fn arguments<S: Shape, const FMA: bool, const L: usize>(r2: &mut [f64]) {
+    let Some(by) = S::ROOT_OF else {
+        r2.iter_mut().for_each(|v| *v = S::argument(*v));
+        return;
+    };
+    let (whole, rest) = r2.split_at_mut(r2.len() - r2.len() % L);
+    for r2 in <Lanes<FMA, L> as Numbers>::read_mut(whole) {
+        *r2 = root_lanes(by, *r2);
+    }
+    let mut last = Lanes::<FMA, L>::ZERO;
+    last.0[..rest.len()].copy_from_slice(rest);
+    rest.copy_from_slice(&root_lanes(by, last).0[..rest.len()]);
+}
+
 impl Shape for shape::Rbf {
     const NAME: &'static str = "rbf";
     const GAUSSIAN: bool = true;
@@ -72,10 +100,7 @@ impl Shape for shape::Rbf {
 
 impl Shape for shape::Matern12 {
     const NAME: &'static str = "matern12";
-    #[inline(always)]
-    fn argument(r2: f64) -> f64 {
-        root(1.0, r2)
-    }
+    const ROOT_OF: Option<f64> = Some(1.0);
     #[inline(always)]
     fn kappa_of<const FMA: bool>(y: f64, power: f64, _: f64) -> (f64, f64) {
         (power, if y < 0.0 { 0.5 * power / (LN_2 * y) } else { 0.0 })
@@ -84,10 +109,7 @@ impl Shape for shape::Matern12 {
 
 impl Shape for shape::Matern32 {
     const NAME: &'static str = "matern32";
-    #[inline(always)]
-    fn argument(r2: f64) -> f64 {
-        root(3.0, r2)
-    }
+    const ROOT_OF: Option<f64> = Some(3.0);
     #[inline(always)]
     fn kappa_of<const FMA: bool>(y: f64, power: f64, _: f64) -> (f64, f64) {
         (fma::<FMA>(-LN_2 * y, power, power), -1.5 * power)
@@ -96,10 +118,7 @@ impl Shape for shape::Matern32 {
 
 impl Shape for shape::Matern52 {
     const NAME: &'static str = "matern52";
-    #[inline(always)]
-    fn argument(r2: f64) -> f64 {
-        root(5.0, r2)
-    }
+    const ROOT_OF: Option<f64> = Some(5.0);
     #[inline(always)]
     fn kappa_of<const FMA: bool>(y: f64, power: f64, _: f64) -> (f64, f64) {
         let a = -LN_2 * y;
@@ -111,10 +130,6 @@ impl Shape for shape::RationalQuadratic {
     const NAME: &'static str = "rational_quadratic";
     const HAS_ALPHA: bool = true;
     const HAS_POWER: bool = false;
-    #[inline(always)]
-    fn argument(r2: f64) -> f64 {
-        r2
-    }
     #[inline(always)]
     fn kappa_of<const FMA: bool>(r2: f64, _: f64, alpha: f64) -> (f64, f64) {
         let log_base = (r2 / (2.0 * alpha)).ln_1p();
@@ -145,12 +160,12 @@ pub(super) fn advance<S: Shape, const FMA: bool, const L: usize>(
     let (mut next, mut slopes) = (next.iter_mut(), slopes.iter_mut());
     for row in some {
         if let Some(next) = next.next() {
-            *next = next.map(S::argument);
+            arguments::<S, FMA, L>(next);
         }
         scaled::<S, FMA, L>(row, slopes.next(), variance, alpha);
     }
     if !last.is_empty() {
-        last_next.iter_mut().for_each(|v| *v = S::argument(*v));
+        arguments::<S, FMA, L>(last_next);
         let (mut all, mut own) = ([0.0; SOME], [0.0; SOME]);
         all[..last.len()].copy_from_slice(last);
         scaled::<S, FMA, L>(&mut all, Some(&mut own), variance, alpha);

@@ -12,18 +12,20 @@
 //!           −∂F/∂ℓ_q ℓ_q = G e² + 2 e t A_1 + t² A_2
 //! ```
 
-use super::shapes::advance;
+use super::shapes::{advance, arguments};
 use super::{Shape, Stationary};
 use crate::kernel::star::{LANES, Star, StarGrad, StarKernel};
 use crate::mat::Mat;
-use crate::scratch::Room;
-use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
+use crate::scratch::{Numbers, Room};
+use crate::vmath::{Laned, Lanes, in_lanes};
 
-type Lanes = [f64; LANES];
-const ZERO: Lanes = [0.0; LANES];
+/// [`LANES`] centres, V registers of L numbers.
+type Centres<const FMA: bool, const L: usize, const V: usize> = [Lanes<FMA, L>; V];
 
 /// What one axis has of [`LANES`] centres and one z: e, t A_1, and half of ∂F/∂z ℓ of all centres of a star.
-type Axis = [Lanes; 3];
+type Axis<const FMA: bool, const L: usize, const V: usize> = [Centres<FMA, L, V>; 3];
+/// The numbers of an axis.
+const AXIS: usize = 3 * LANES;
 
 impl<S: Shape> StarKernel for Stationary<S> {
     /// σ_f² ∂κ/∂r².
@@ -40,7 +42,7 @@ impl<S: Shape> StarKernel for Stationary<S> {
         if out.is_empty() {
             return;
         }
-        let (inverse, mut axes) = (self.inverse_lengthscales(), Room::filled([ZERO; 3], self.dim));
+        let (inverse, mut axes) = (self.inverse_lengthscales(), Room::filled(0.0, AXIS * self.dim));
         in_lanes(Cross { kernel: self, z, at, inverse: &inverse, axes: &mut axes, kept, out });
     }
 
@@ -48,25 +50,15 @@ impl<S: Shape> StarKernel for Stationary<S> {
         if k.is_empty() {
             return;
         }
-        let (inverse, mut axes) = (self.inverse_lengthscales(), Room::filled([ZERO; 3], self.dim));
-        vectorize(Pull {
-            kernel: self,
-            z,
-            at,
-            inverse: &inverse,
-            axes: &mut axes,
-            slope: kept,
-            k,
-            bar,
-            grad,
-        });
+        let (inverse, mut axes) = (self.inverse_lengthscales(), Room::filled(0.0, AXIS * self.dim));
+        in_lanes(Pull { kernel: self, z, at, inverse: &inverse, axes: &mut axes, slope: kept, k, bar, grad });
     }
 
     fn star_finish(&self, gathered: &[f64], theta: &mut [f64], z: &mut Mat) {
-        let (z_bar, rest) = lanes(gathered).split_at(z.rows() * self.dim);
+        let (z_bar, rest) = <[f64; LANES]>::read(gathered).split_at(z.rows() * self.dim);
         let (l_bar, others) = rest.split_at(self.dim);
         let inverse = self.inverse_lengthscales();
-        let sum = |lanes: &Lanes| lanes.iter().sum::<f64>();
+        let sum = |lanes: &[f64; LANES]| lanes.iter().sum::<f64>();
         for (at, (to, lanes)) in z.as_mut_slice().iter_mut().zip(z_bar).enumerate() {
             *to += 2.0 * inverse[at % self.dim] * sum(lanes);
         }
@@ -76,38 +68,37 @@ impl<S: Shape> StarKernel for Stationary<S> {
     }
 }
 
-#[inline(always)]
-fn lanes(of: &[f64]) -> &[Lanes] {
-    of.as_chunks().0
-}
-
-#[inline(always)]
-fn lanes_mut(of: &mut [f64]) -> &mut [Lanes] {
-    of.as_chunks_mut().0
-}
-
 /// Sets e of every axis to that of chunk c of the centres; returns Σ e².
 #[inline(always)]
-fn place<const FMA: bool>(axes: &mut [Axis], inverse: &[f64], mean: &[Lanes], c: usize, z: &[f64]) -> Lanes {
-    let (chunks, mut sum) = (mean.len() / axes.len(), ZERO);
-    for ((q, axis), (inverse, z)) in axes.iter_mut().enumerate().zip(inverse.iter().zip(z)) {
-        let (mean, mut e) = (mean[q * chunks + c], ZERO);
-        for k in 0..LANES {
-            e[k] = (mean[k] - z) * inverse;
-            sum[k] = fma::<FMA>(e[k], e[k], sum[k]);
+fn place<const FMA: bool, const L: usize, const V: usize>(
+    axes: &mut [Axis<FMA, L, V>],
+    inverse: &[f64],
+    mean: &[Centres<FMA, L, V>],
+    c: usize,
+    z: &[f64],
+) -> Centres<FMA, L, V> {
+    let (chunks, mut sum) = (mean.len() / axes.len(), [Lanes::ZERO; V]);
+    for ((axis, mean), (inverse, z)) in
+        axes.iter_mut().zip(mean.chunks_exact(chunks)).zip(inverse.iter().zip(z))
+    {
+        for v in 0..V {
+            let e = (mean[c][v] - Lanes::all(*z)) * *inverse;
+            sum[v] = e.mul_add(e, sum[v]);
+            axis[0][v] = e;
         }
-        axis[0] = e;
     }
     sum
 }
 
 /// Σ e² − e², of the axes at rest.
 #[inline(always)]
-fn rest<const FMA: bool>(sum: &Lanes, e: &Lanes) -> Lanes {
-    let mut rest = ZERO;
-    for k in 0..LANES {
-        let less = fma::<FMA>(-e[k], e[k], sum[k]);
-        rest[k] = if less > 0.0 { less } else { 0.0 };
+fn rest<const FMA: bool, const L: usize, const V: usize>(
+    sum: &Centres<FMA, L, V>,
+    e: &Centres<FMA, L, V>,
+) -> Centres<FMA, L, V> {
+    let mut rest = [Lanes::ZERO; V];
+    for v in 0..V {
+        rest[v] = e[v].neg_mul_add(e[v], sum[v]).max(rest[v]);
     }
     rest
 }
@@ -117,27 +108,33 @@ struct Cross<'t, S: Shape> {
     z: &'t Mat,
     at: &'t Star<'t>,
     inverse: &'t [f64],
-    axes: &'t mut [Axis],
+    axes: &'t mut [f64],
     kept: &'t mut [f64],
     out: &'t mut [f64],
 }
 
 /// r² of one z.
 #[inline(always)]
-fn distances<const FMA: bool>(axes: &mut [Axis], inverse: &[f64], at: &Star<'_>, z: &[f64], row: &mut [f64]) {
-    let (mean, std) = (lanes(at.mean.as_slice()), lanes(at.std.as_slice()));
-    let (row, arms, chunks) = (lanes_mut(row), at.arms.all(), at.mean.cols() / LANES);
+fn distances<const FMA: bool, const L: usize, const V: usize>(
+    axes: &mut [Axis<FMA, L, V>],
+    inverse: &[f64],
+    at: &Star<'_>,
+    z: &[f64],
+    row: &mut [f64],
+) {
+    let (mean, std) = (Numbers::read(at.mean.as_slice()), <Centres<FMA, L, V>>::read(at.std.as_slice()));
+    let (arms, chunks) = (at.arms.all(), at.mean.cols() / LANES);
+    let row: &mut [Centres<FMA, L, V>] = Numbers::read_mut(row);
     for c in 0..chunks {
-        let sum = place::<FMA>(axes, inverse, mean, c, z);
+        let sum = place(axes, inverse, mean, c, z);
         for (q, ([e, ..], inverse)) in axes.iter().zip(inverse).enumerate() {
-            let (std, e, rest) = (std[q * chunks + c], *e, rest::<FMA>(&sum, e));
+            let (std, rest) = (&std[q * chunks + c], rest(&sum, e));
             for s in at.arms.along(q) {
-                let (reach, mut r2) = (arms[s].xi * inverse, ZERO);
-                for k in 0..LANES {
-                    let moved = fma::<FMA>(reach, std[k], e[k]);
-                    r2[k] = fma::<FMA>(moved, moved, rest[k]);
+                let (reach, to) = (Lanes::all(arms[s].xi * inverse), &mut row[s * chunks + c]);
+                for v in 0..V {
+                    let moved = reach.mul_add(std[v], e[v]);
+                    to[v] = moved.mul_add(moved, rest[v]);
                 }
-                row[s * chunks + c] = r2;
             }
         }
     }
@@ -147,14 +144,25 @@ impl<S: Shape> Laned for Cross<'_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
+        match L {
+            LANES => self.rows::<FMA, L, 1>(),
+            _ => self.rows::<FMA, L, 2>(),
+        }
+    }
+}
+
+impl<S: Shape> Cross<'_, S> {
+    #[inline(always)]
+    fn rows<const FMA: bool, const L: usize, const V: usize>(self) {
         let (variance, alpha, width) = (self.kernel.variance.get(), self.kernel.alpha(), self.at.places());
+        let axes: &mut [Axis<FMA, L, V>] = Numbers::read_mut(self.axes);
         // A row waits with its arguments for the next one, whose roots are taken beside its powers.
         let (mut slopes, scales) = (self.kept.chunks_exact_mut(width), (variance, alpha));
         let mut before: &mut [f64] = &mut [];
         for (j, row) in self.out.chunks_exact_mut(width).enumerate() {
-            distances::<FMA>(self.axes, self.inverse, self.at, self.z.row(j), row);
+            distances(axes, self.inverse, self.at, self.z.row(j), row);
             if j == 0 {
-                row.iter_mut().for_each(|v| *v = S::argument(*v));
+                arguments::<S, FMA, L>(row);
             } else {
                 advance::<S, FMA, L>(before, row, slopes.next().unwrap_or_default(), scales);
             }
@@ -169,87 +177,100 @@ struct Pull<'t, S: Shape> {
     z: &'t Mat,
     at: &'t Star<'t>,
     inverse: &'t [f64],
-    axes: &'t mut [Axis],
+    axes: &'t mut [f64],
     slope: &'t [f64],
     k: &'t [f64],
     bar: &'t [f64],
     grad: StarGrad<'t>,
 }
 
-impl<S: Shape> Vectorized for Pull<'_, S> {
+impl<S: Shape> Laned for Pull<'_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<const FMA: bool, const L: usize>(self) {
+        match L {
+            LANES => self.rows::<FMA, L, 1>(),
+            _ => self.rows::<FMA, L, 2>(),
+        }
+    }
+}
+
+impl<S: Shape> Pull<'_, S> {
+    #[inline(always)]
+    fn rows<const FMA: bool, const L: usize, const V: usize>(self) {
         let Star { mean, std, arms } = *self.at;
-        let Pull { kernel, z, inverse, axes, grad, .. } = self;
+        let Pull { kernel, z, inverse, grad, .. } = self;
+        let axes: &mut [Axis<FMA, L, V>] = Numbers::read_mut(self.axes);
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
         let (chunks, dim) = (mean.cols() / LANES, axes.len());
-        let (mean, std, all) = (lanes(mean.as_slice()), lanes(std.as_slice()), arms.all());
-        let (mean_bar, std_bar) = (lanes_mut(grad.mean.as_mut_slice()), lanes_mut(grad.std.as_mut_slice()));
-        let (z_bar, rest_bar) = lanes_mut(grad.gathered).split_at_mut(z.rows() * dim);
+        let read = <Centres<FMA, L, V>>::read;
+        let (mean, std, all) = (read(mean.as_slice()), read(std.as_slice()), arms.all());
+        let mean_bar: &mut [Centres<FMA, L, V>] = Numbers::read_mut(grad.mean.as_mut_slice());
+        let std_bar: &mut [Centres<FMA, L, V>] = Numbers::read_mut(grad.std.as_mut_slice());
+        let gathered: &mut [Centres<FMA, L, V>] = Numbers::read_mut(grad.gathered);
+        let (z_bar, rest_bar) = gathered.split_at_mut(z.rows() * dim);
         let (l_bar, others) = rest_bar.split_at_mut(dim);
-        let (mut total, mut alpha_bar) = (others[0], others[1][0]);
+        let (mut total, mut alpha_bar) = (others[0], others[1][0].0[0]);
         let width = all.len() * chunks;
-        let rows = lanes(self.k).chunks_exact(width).zip(lanes(self.bar).chunks_exact(width));
-        for (j, ((k, bar), slope)) in rows.zip(lanes(self.slope).chunks_exact(width)).enumerate() {
-            axes.iter_mut().for_each(|[.., z_sum]| *z_sum = ZERO);
+        let rows = read(self.k).chunks_exact(width).zip(read(self.bar).chunks_exact(width));
+        for (j, ((k, bar), slope)) in rows.zip(read(self.slope).chunks_exact(width)).enumerate() {
+            axes.iter_mut().for_each(|[.., z_sum]| *z_sum = [Lanes::ZERO; V]);
             for c in 0..chunks {
-                let sum = place::<FMA>(axes, inverse, mean, c, z.row(j));
-                let mut g_all = ZERO;
+                let sum = place(axes, inverse, mean, c, z.row(j));
+                let mut g_all = [Lanes::ZERO; V];
                 for (q, (axis, &inverse)) in axes.iter_mut().zip(inverse).enumerate() {
-                    let (mut a, e) = ([ZERO; 3], axis[0]);
+                    let (at, [e, along, _]) = (q * chunks + c, axis);
+                    let mut a = [[Lanes::ZERO; V]; 3];
                     for s in arms.along(q) {
                         let (xi, weight, at) = (all[s].xi, all[s].weight, s * chunks + c);
-                        let (k, slope, bar, xi2) = (k[at], slope[at], bar[at], xi * xi);
-                        for i in 0..LANES {
-                            let bar = weight * bar[i];
-                            let g = bar * slope[i];
-                            total[i] = fma::<FMA>(bar, k[i], total[i]);
-                            a[0][i] += g;
-                            a[1][i] = fma::<FMA>(g, xi, a[1][i]);
-                            a[2][i] = fma::<FMA>(g, xi2, a[2][i]);
+                        let (one, two) = (Lanes::all(xi), Lanes::all(xi * xi));
+                        for v in 0..V {
+                            let bar = bar[at][v] * weight;
+                            let g = bar * slope[at][v];
+                            total[v] = bar.mul_add(k[at][v], total[v]);
+                            a[0][v] += g;
+                            a[1][v] = g.mul_add(one, a[1][v]);
+                            a[2][v] = g.mul_add(two, a[2][v]);
                         }
                         if S::HAS_ALPHA {
-                            let rest = rest::<FMA>(&sum, &e);
-                            for i in 0..LANES {
-                                let moved = e[i] + xi * inverse * std[q * chunks + c][i];
-                                let r2 = fma::<FMA>(moved, moved, rest[i]);
-                                alpha_bar += weight * bar[i] * variance * S::kappa_alpha(r2, alpha);
+                            let rest = rest(&sum, e);
+                            for v in 0..V {
+                                let moved = e[v] + std[q * chunks + c][v] * (xi * inverse);
+                                let r2 = moved.mul_add(moved, rest[v]);
+                                for l in 0..L {
+                                    let slope = variance * S::kappa_alpha(r2.0[l], alpha);
+                                    alpha_bar += weight * bar[at][v].0[l] * slope;
+                                }
                             }
                         }
                     }
-                    let at = q * chunks + c;
-                    let (std, mut std_sum, mut l_sum) = (std[at], std_bar[at], l_bar[q]);
-                    for i in 0..LANES {
-                        let t = inverse * std[i];
-                        let along = t * a[1][i];
-                        let reach = fma::<FMA>(e[i], a[1][i], t * a[2][i]);
-                        g_all[i] += a[0][i];
-                        std_sum[i] = fma::<FMA>(2.0 * inverse, reach, std_sum[i]);
-                        l_sum[i] = fma::<FMA>(t, reach, fma::<FMA>(e[i], along, l_sum[i]));
-                        a[1][i] = along;
+                    for v in 0..V {
+                        let t = std[at][v] * inverse;
+                        along[v] = t * a[1][v];
+                        let reach = e[v].mul_add(a[1][v], t * a[2][v]);
+                        g_all[v] += a[0][v];
+                        std_bar[at][v] = reach.mul_add(Lanes::all(2.0 * inverse), std_bar[at][v]);
+                        l_bar[q][v] = t.mul_add(reach, e[v].mul_add(along[v], l_bar[q][v]));
                     }
-                    (std_bar[at], l_bar[q], axis[1]) = (std_sum, l_sum, a[1]);
                 }
                 for (q, ([e, along, z_sum], &inverse)) in axes.iter_mut().zip(inverse).enumerate() {
-                    let (at, e, along) = (q * chunks + c, *e, *along);
-                    let (mut mean_sum, mut sum, mut l_sum) = (mean_bar[at], *z_sum, l_bar[q]);
-                    for i in 0..LANES {
-                        let ge = g_all[i] * e[i];
-                        let both = ge + along[i];
-                        mean_sum[i] = fma::<FMA>(2.0 * inverse, both, mean_sum[i]);
-                        sum[i] -= both;
-                        l_sum[i] = fma::<FMA>(ge, e[i], l_sum[i]);
+                    let at = q * chunks + c;
+                    for v in 0..V {
+                        let ge = g_all[v] * e[v];
+                        let both = ge + along[v];
+                        mean_bar[at][v] = both.mul_add(Lanes::all(2.0 * inverse), mean_bar[at][v]);
+                        z_sum[v] -= both;
+                        l_bar[q][v] = ge.mul_add(e[v], l_bar[q][v]);
                     }
-                    (mean_bar[at], *z_sum, l_bar[q]) = (mean_sum, sum, l_sum);
                 }
             }
             for (to, [.., z_sum]) in z_bar[j * dim..(j + 1) * dim].iter_mut().zip(&*axes) {
-                for i in 0..LANES {
-                    to[i] += z_sum[i];
+                for v in 0..V {
+                    to[v] += z_sum[v];
                 }
             }
         }
-        (others[0], others[1][0]) = (total, alpha_bar);
+        others[0] = total;
+        others[1][0].0[0] = alpha_bar;
     }
 }

@@ -9,7 +9,7 @@
 //! of the points costs them. The slope of κ is kept from a block to its adjoint. Inputs of many columns have their adjoint by
 //! products of matrices, see [`wide`].
 
-use super::shapes::advance;
+use super::shapes::{advance, arguments};
 use super::wide::{self, WIDE};
 use super::{Shape, Stationary};
 use crate::kernel::BLOCK_POINTS as WIDTH;
@@ -155,7 +155,7 @@ impl<S: Shape> Laned for Cross<'_, '_, S> {
         for (z, row) in z.as_slice().chunks_exact(dim).zip(self.out.as_mut_slice().chunks_exact_mut(width)) {
             distances::<FMA>(z, x.as_slice(), row);
             if before.is_empty() {
-                row.iter_mut().for_each(|v| *v = S::argument(*v));
+                arguments::<S, FMA, L>(row);
             } else {
                 advance::<S, FMA, L>(before, row, slopes.next().unwrap_or_default(), scales);
             }
