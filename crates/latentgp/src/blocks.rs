@@ -99,8 +99,8 @@ fn is_little(n: usize, cost: usize) -> bool {
     n.saturating_mul(cost) < WORTH || rayon::current_num_threads() == 1
 }
 
-/// What `work` makes of each, in order.
-fn each_of<I: Send, T: Send>(
+/// What `work` makes of each, in order; on this thread if `alone`.
+pub(crate) fn each_of<I: Send, T: Send>(
     parts: impl Iterator<Item = I>,
     alone: bool,
     work: impl Fn(I) -> T + Sync,

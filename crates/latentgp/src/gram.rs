@@ -4,19 +4,19 @@
 //! end alone, and half of the matrix is computed. Blocks follow from the number of rows, and sums are
 //! taken in their order: the digits do not depend on the threads.
 
+use crate::blocks;
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg;
 use crate::mat::Mat;
 use crate::param;
+use crate::scratch::{self, Room};
+use crate::vmath::groups;
 use rayon::prelude::*;
 
 /// Rows of a block.
 const ROWS: usize = 64;
-
-/// The blocks, the longest first so that threads finish together.
-fn blocks(n: usize) -> Vec<(usize, usize)> {
-    (0..n.div_ceil(ROWS)).rev().map(|i| (i * ROWS, (i * ROWS + ROWS).min(n))).collect()
-}
+/// So many blocks at a time have partial sums: they stay few.
+const BLOCKS: usize = 32;
 
 /// K = k(x, x), N×N, both triangles.
 pub(crate) fn gram(kernel: &dyn Kernel, x: &Mat) -> Mat {
@@ -28,12 +28,9 @@ pub(crate) fn gram(kernel: &dyn Kernel, x: &Mat) -> Mat {
 /// The lower triangle of k(x, x); there are numbers of no meaning above it.
 pub(crate) fn gram_lower(kernel: &dyn Kernel, x: &Mat) -> Mat {
     let n = x.rows();
-    let mut out = Mat::zeros(n, n);
-    if n == 0 {
-        return out;
-    }
-    let blocks: Vec<(usize, &mut [f64])> = out.as_mut_slice().chunks_mut(ROWS * n).enumerate().collect();
-    blocks.into_par_iter().rev().for_each(|(i, rows)| {
+    let mut out = scratch::any(n, n);
+    // The longest first, so that threads finish together.
+    out.as_mut_slice().par_chunks_mut(ROWS * n.max(1)).enumerate().rev().for_each(|(i, rows)| {
         let (from, to) = (i * ROWS, i * ROWS + rows.len() / n);
         let mut part = Mat::zeros(to - from, to);
         kernel.cross(&x.slice_rows(from, to), &x.slice_rows(0, to), &mut part);
@@ -41,7 +38,7 @@ pub(crate) fn gram_lower(kernel: &dyn Kernel, x: &Mat) -> Mat {
             row[..to].copy_from_slice(part.row(i));
         }
     });
-    let mut diag = vec![0.0; n];
+    let mut diag = Room::filled(0.0, n);
     kernel.diag(x, &mut diag);
     (0..n).for_each(|i| out[(i, i)] = diag[i]);
     out
@@ -62,7 +59,7 @@ pub(crate) fn gram_adjoint(
             let pairs = twice.row_mut(i - from).iter_mut().zip(&bar.row(i)[..i]);
             pairs.for_each(|(twice, bar)| *twice = 2.0 * bar);
         }
-        let mut theta = vec![0.0; param::count(kernel)];
+        let mut theta = Room::filled(0.0, param::count(kernel));
         let (mut rows_bar, mut cols_bar) = (Mat::zeros(to - from, q), Mat::zeros(to, q));
         let grad = match wants_x {
             true => KernelGrad { theta: &mut theta, x: Some(&mut rows_bar), z: Some(&mut cols_bar) },
@@ -71,10 +68,10 @@ pub(crate) fn gram_adjoint(
         kernel.cross_adjoint(&x.slice_rows(from, to), &x.slice_rows(0, to), &twice, grad);
         (from, theta, rows_bar, cols_bar)
     };
-    // A few blocks at a time, so that their partial sums stay small.
-    for some in blocks(n).chunks(32) {
-        let parts: Vec<_> = some.par_iter().copied().map(one).collect();
-        for (from, own, rows_bar, cols_bar) in &parts {
+    let count = n.div_ceil(ROWS);
+    for some in groups(0..count, BLOCKS) {
+        let longest_first = some.map(|i| count - 1 - i).map(|i| (i * ROWS, (i * ROWS + ROWS).min(n)));
+        for (from, own, rows_bar, cols_bar) in &blocks::each_of(longest_first, n <= ROWS, one) {
             theta.iter_mut().zip(own).for_each(|(a, b)| *a += b);
             if let Some(x_bar) = x_bar.as_deref_mut() {
                 let add = |to: &mut [f64], from: &Mat| {
@@ -85,7 +82,7 @@ pub(crate) fn gram_adjoint(
             }
         }
     }
-    let diag: Vec<f64> = (0..n).map(|i| bar[(i, i)]).collect();
+    let diag = Room::of((0..n).map(|i| bar[(i, i)]));
     kernel.diag_adjoint(x, &diag, KernelGrad { theta, x: x_bar, z: None });
 }
 

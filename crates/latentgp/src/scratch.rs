@@ -12,8 +12,10 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Buffers of so many numbers at the most, 512 KB, are small.
-const SMALL: usize = 1 << 16;
+/// Buffers of so many numbers at the most, 4 MB, are small.
+const SMALL: usize = 1 << 19;
+/// Those of more than so many are no thread's own.
+const OWN_MOST: usize = 1 << 16;
 const SHELVES: usize = shelf(SMALL) + 1;
 /// A thread keeps so many numbers on each of its shelves, about: some megabytes on all of them at the most.
 const OWN_NUMBERS: usize = 1 << 15;
@@ -147,7 +149,7 @@ fn put(buffer: Vec<f64>, keep_large: bool) {
         }
         return;
     };
-    let most = (OWN_NUMBERS / buffer.capacity()).clamp(2, 64);
+    let most = if buffer.capacity() > OWN_MOST { 0 } else { (OWN_NUMBERS / buffer.capacity()).clamp(2, 64) };
     let mut left = Some(buffer);
     // A thread that ends has no shelves any more.
     let _ = OWN.try_with(|own| {
@@ -410,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_small_buffer_is_the_one_given_back_last() {
-        for len in [1, 5, 700, SMALL / 2 + 1, SMALL] {
+        for len in [1, 5, 700, OWN_MOST / 2 + 1, OWN_MOST] {
             let one = Scratch::take(len);
             let at = one.as_ptr();
             drop(one);

@@ -1,12 +1,16 @@
-//! The loop of an optimiser allocates nothing: after the first steps all that a bound and its gradient need lies in room that
-//! is used again, for any N and D, up to a dozen columns and 256 inducing inputs.
+//! The loop of an optimiser allocates nothing: after the first steps all that an evidence and its gradient need lies in room
+//! that is used again.
 
-use latentgp::kernel::Matern32;
-use latentgp::model::{Model, PapersTraining, SparseOptions, SparseRegression};
+use latentgp::kernel::{Matern32, Rbf};
+use latentgp::model::{
+    GplvmTraining, MeanKind, Model, PapersTraining, Regression, RegressionOptions, SparseOptions,
+    SparseRegression,
+};
 use latentgp::optim::{Adam, Lbfgs, Objective};
 use latentgp::{Mat, expectation, kernel, param};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::{Mutex, PoisonError};
 
 struct Counting;
 thread_local! {
@@ -67,6 +71,16 @@ fn some(rows: usize, cols: usize) -> Mat {
     Mat::from_fn(rows, cols, |i, j| ((7 * i + 13 * j) as f64 * 0.37).sin())
 }
 
+/// The same with cells missing, so that about every other column lacks rows of its own.
+fn with_holes(mut y: Mat) -> Mat {
+    for (i, j) in (0..y.rows()).flat_map(|i| (0..y.cols()).map(move |j| (i, j))).collect::<Vec<_>>() {
+        if j % 2 == 1 && i % (j + 5) == 0 {
+            y[(i, j)] = f64::NAN;
+        }
+    }
+    y
+}
+
 /// Evaluates some times, and then once more without a single allocation.
 fn check(what: &str, u: &[f64], evidence: &mut Objective<'_>) {
     let mut grad = vec![0.0; u.len()];
@@ -75,7 +89,11 @@ fn check(what: &str, u: &[f64], evidence: &mut Objective<'_>) {
     assert_eq!(allocations(&mut evaluate), 0, "{what}");
 }
 
+/// One test at a time: they share the room that is no thread's own.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn on_one_thread(work: impl FnOnce() + Send) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(work);
 }
 
@@ -132,5 +150,40 @@ fn a_step_allocates_nothing() {
             (0..3).for_each(|_| step());
             assert_eq!(allocations(|| (0..40).for_each(|_| step())), 0);
         });
+    });
+}
+
+/// Checks a model at its start.
+fn check_model(what: &str, model: impl Model) {
+    with_evidence(model, |u, evidence| check(what, u, evidence));
+}
+
+#[test]
+fn a_step_of_an_exact_process_allocates_nothing() {
+    const KERNELS: [&str; 4] = [
+        "rbf",
+        "matern32 + linear * periodic + white",
+        "mlp(hidden=[7, 5])",
+        "polynomial + cosine(dims=[1])",
+    ];
+    on_one_thread(|| {
+        for n in [100, 600] {
+            for of in KERNELS {
+                let model = Regression::new(some(n, 3), some(n, 2), kernel::parse(of, 3).unwrap()).unwrap();
+                check_model(&format!("{n} rows, {of}"), model);
+            }
+            for mean in [MeanKind::Constant, MeanKind::Linear] {
+                let options = RegressionOptions { mean, ..Default::default() };
+                let model = Regression::with(some(n, 3), some(n, 2), Rbf::new(3), &options).unwrap();
+                check_model(&format!("{n} rows, {mean:?}"), model);
+            }
+            let model = Regression::new(some(n, 3), with_holes(some(n, 4)), Rbf::new(3)).unwrap();
+            check_model(&format!("{n} rows, cells missing"), model);
+            for y in [some(n, 5), some(n, n + 20), with_holes(some(n, 5))] {
+                let what = format!("GPLVM of {n} × {}", y.cols());
+                check_model(&what, GplvmTraining::default().start(&y, &Matern32::new(2), 0).unwrap());
+            }
+        }
+        check_model("1400 rows", Regression::new(some(1400, 3), some(1400, 2), Rbf::new(3)).unwrap());
     });
 }

@@ -14,6 +14,7 @@ use crate::blocks;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
+use crate::scratch;
 
 /// The evidence and what its adjoints and the posterior are made of.
 #[derive(Clone, Debug)]
@@ -78,7 +79,8 @@ pub(crate) fn exact_in_place(
         c
     };
     let l = Cholesky::in_place(noisy(kxx), || noisy(again()), "Kxx + σ²I")?;
-    let mut alpha = root.clone();
+    let mut alpha = Mat::default();
+    scratch::copy(root, &mut alpha);
     l.solve_l(&mut alpha);
     let fit = alpha.dot(&alpha);
     l.solve_lt(&mut alpha);
@@ -93,26 +95,25 @@ pub(crate) fn exact_in_place(
 impl Exact {
     /// The adjoints.
     pub fn bar(&self) -> ExactBar {
-        let mut bar = self.bar_lower();
+        let mut bar = self.clone().into_bar_lower().0;
         linalg::mirror_lower(&mut bar.kxx);
         bar
     }
 
-    /// The adjoints, with the lower triangle of K̄xx alone.
-    pub(crate) fn bar_lower(&self) -> ExactBar {
-        let mut kxx = self.l.inverse_lower();
+    /// The adjoints, with the lower triangle of K̄xx alone, in the room of L; and α.
+    pub(crate) fn into_bar_lower(self) -> (ExactBar, Mat) {
+        let Exact { alpha, l, outputs, .. } = self;
+        let mut kxx = l.into_inverse_lower();
         let n = kxx.rows();
-        blocks::each_part(n, n * (self.alpha.cols() + 1), [&mut kxx], |rows, [kxx]| {
-            let (own, before) =
-                (self.alpha.slice_rows(rows.start, rows.end), self.alpha.slice_rows(0, rows.end));
-            let products = linalg::mul_nt(&own, &before);
+        blocks::each_part(n, n * (alpha.cols() + 1), [&mut kxx], |rows, [kxx]| {
+            let products = linalg::outer_rows(&alpha, rows.clone());
             for (i, kxx) in kxx.chunks_exact_mut(n).enumerate() {
                 for (v, product) in kxx[..=rows.start + i].iter_mut().zip(products.row(i)) {
-                    *v = 0.5 * (product - self.outputs as f64 * *v);
+                    *v = 0.5 * (product - outputs as f64 * *v);
                 }
             }
         });
-        ExactBar { noise: kxx.trace(), kxx }
+        (ExactBar { noise: kxx.trace(), kxx }, alpha)
     }
 
     /// Mean (N×D) and variance (N) of the noise-free function at each row, from the other rows.

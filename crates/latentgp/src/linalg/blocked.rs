@@ -10,6 +10,7 @@
 
 use super::{clear_registers, view};
 use crate::mat::Mat;
+use crate::scratch;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::{cholesky::llt, matmul::matmul, triangular_solve};
 use faer::{Accum, MatMut, MatRef, Par};
@@ -70,8 +71,7 @@ pub(super) fn factor(a: &mut Mat) -> bool {
         for (i, row) in below.chunks_exact(n).enumerate() {
             panel.row_mut(i).copy_from_slice(&row[from..to]);
         }
-        let blocks: Vec<(usize, &mut [f64])> = below.chunks_mut(ROWS * n).enumerate().collect();
-        blocks.into_par_iter().rev().for_each(|(i, rows)| {
+        below.par_chunks_mut(ROWS * n).enumerate().rev().for_each(|(i, rows)| {
             let count = rows.len() / n;
             let (start, end) = (i * ROWS, i * ROWS + count);
             let left = view(&panel).subrows(start, count);
@@ -84,20 +84,22 @@ pub(super) fn factor(a: &mut Mat) -> bool {
     true
 }
 
-/// The lower triangle of (LLᵀ)⁻¹.
-pub(super) fn inverse(l: &Mat) -> Mat {
+/// L ← the lower triangle of (LLᵀ)⁻¹.
+pub(super) fn invert(l: &mut Mat) {
     let n = l.rows();
-    let mut u = Mat::zeros(n, n);
+    let mut u = scratch::any(n, n);
     u.as_mut_slice().par_chunks_mut(ROWS * n).enumerate().for_each(|(i, rows)| {
         let from = i * ROWS;
-        let mut block = rows_mut(rows, n).subcols_mut(from, n - from);
-        (0..block.nrows()).for_each(|r| block[(r, r)] = 1.0);
+        for (r, row) in rows.chunks_exact_mut(n).enumerate() {
+            row[from..].fill(0.0);
+            row[from + r] = 1.0;
+        }
+        let block = rows_mut(rows, n).subcols_mut(from, n - from);
         let rest = view(l).submatrix(from, from, n - from, n - from);
         triangular_solve::solve_lower_triangular_in_place(rest, block.transpose_mut(), Par::Seq);
         clear_registers();
     });
-    let mut out = Mat::zeros(n, n);
-    out.as_mut_slice().par_chunks_mut(ROWS * n).enumerate().for_each(|(i, rows)| {
+    l.as_mut_slice().par_chunks_mut(ROWS * n).enumerate().for_each(|(i, rows)| {
         let (from, count) = (i * ROWS, rows.len() / n);
         let left = view(&u).submatrix(from, from, count, n - from);
         let right = view(&u).submatrix(0, from, from + count, n - from);
@@ -105,7 +107,7 @@ pub(super) fn inverse(l: &Mat) -> Mat {
         matmul(block, Accum::Replace, left, right.transpose(), 1.0, Par::Seq);
         clear_registers();
     });
-    out
+    scratch::give(&mut u);
 }
 
 #[cfg(test)]

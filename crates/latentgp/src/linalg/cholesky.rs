@@ -3,6 +3,7 @@
 use super::{add_ata, blocked, clear_registers, mirror_lower, symmetrize, view, view_mut};
 use crate::error::{Error, Result};
 use crate::mat::Mat;
+use crate::scratch;
 use faer::Par;
 use faer::linalg::{triangular_inverse, triangular_solve};
 
@@ -13,6 +14,13 @@ use faer::linalg::{triangular_inverse, triangular_solve};
 pub struct Cholesky {
     l: Mat,
     jitter: f64,
+}
+
+/// The room of a factor is used again, be it large.
+impl Drop for Cholesky {
+    fn drop(&mut self) {
+        scratch::give(&mut self.l);
+    }
 }
 
 impl Cholesky {
@@ -117,20 +125,26 @@ impl Cholesky {
 
     /// A⁻¹, both triangles.
     pub fn inverse(&self) -> Mat {
-        let mut out = self.inverse_lower();
+        self.clone().into_inverse()
+    }
+
+    /// The same in the room of L.
+    pub(crate) fn into_inverse(self) -> Mat {
+        let mut out = self.into_inverse_lower();
         mirror_lower(&mut out);
         out
     }
 
-    /// The lower triangle of A⁻¹; what is above it is not said.
-    pub(crate) fn inverse_lower(&self) -> Mat {
-        let n = self.l.rows();
-        if n > blocked::SMALL {
-            return blocked::inverse(&self.l);
+    /// The lower triangle of A⁻¹, in the room of L; what is above it is not said.
+    pub(crate) fn into_inverse_lower(mut self) -> Mat {
+        if self.l.rows() > blocked::SMALL {
+            blocked::invert(&mut self.l);
+        } else {
+            let root = self.inverse_l();
+            self.l.fill(0.0);
+            add_ata(1.0, &root, &mut self.l);
         }
-        let mut out = Mat::zeros(n, n);
-        add_ata(1.0, &self.inverse_l(), &mut out);
-        out
+        std::mem::take(&mut self.l)
     }
 
     /// L⁻¹ S L⁻ᵀ of a symmetric S.

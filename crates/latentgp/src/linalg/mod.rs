@@ -16,6 +16,7 @@ use crate::scratch;
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par, Side};
+use std::ops::Range;
 
 /// Clears the upper halves of the vector registers, which the backend may leave dirty: scalar code that
 /// follows would run many times slower.
@@ -76,6 +77,15 @@ pub fn mul_tn(a: &Mat, b: &Mat) -> Mat {
 /// a · bᵀ.
 pub fn mul_nt(a: &Mat, b: &Mat) -> Mat {
     product(a, Op::N, b, Op::T)
+}
+
+/// Some rows of a · aᵀ, up to the last of them.
+pub(crate) fn outer_rows(a: &Mat, rows: Range<usize>) -> Mat {
+    let mut out = Mat::zeros(rows.len(), rows.end);
+    let (own, before) = (view(a).subrows(rows.start, rows.len()), view(a).subrows(0, rows.end));
+    matmul(view_mut(&mut out), Accum::Add, own, before.transpose(), 1.0, Par::Seq);
+    clear_registers();
+    out
 }
 
 /// The lower triangle of out += alpha · aᵀa; the upper one is left alone, see [`mirror_lower`].

@@ -5,13 +5,15 @@
 //! for all rows: α is zero and R = (K + σ²I)⁻¹ has zero rows and columns where nothing was observed.
 
 use super::Outputs;
+use super::outputs::Group;
 use crate::error::{Error, Result};
-use crate::evidence::{Exact, exact, exact_in_place};
+use crate::evidence::{Exact, exact_in_place};
 use crate::gram;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
-use crate::mat::Mat;
+use crate::mat::{Mat, all_finite};
 use crate::posterior::Factors;
+use crate::scratch;
 use rayon::prelude::*;
 
 /// Kernel, inputs, noise and residuals.
@@ -37,31 +39,38 @@ impl ExactProcess<'_> {
     /// The lower triangle of Kxx.
     fn kxx(&self) -> Result<Mat> {
         let kxx = gram::gram_lower(self.kernel, self.x);
-        let finite = |row: &[f64]| row.iter().all(|v| v.is_finite());
-        match kxx.as_slice().par_chunks(kxx.cols().max(1)).all(finite) {
+        let rows = kxx.as_slice().par_chunks(kxx.cols().max(1)).enumerate();
+        match rows.all(|(i, row)| all_finite(&row[..=i])) {
             true => Ok(kxx),
             false => Err(Error::not_finite("the kernel matrix of the inputs")),
         }
     }
 
-    /// The process of each group: its rows, its columns, its residuals, its evidence.
-    fn each_group(&self, kxx: Mat, mut then: impl FnMut(&[usize], &[usize], &Mat, Exact)) -> Result<()> {
+    /// The process of each group: its rows and columns, its residuals, its evidence.
+    fn each_group(&self, mut kxx: Mat, mut then: impl FnMut(&Group, &Mat, Exact)) -> Result<()> {
         if let [group] = &self.outputs.groups[..]
             && group.rows == self.x.rows()
         {
             let again = || gram::gram_lower(self.kernel, self.x);
             let found = exact_in_place(self.residuals, group.columns.len(), kxx, again, self.noise)?;
-            let columns: Vec<usize> = (0..self.residuals.cols()).collect();
-            then(&self.outputs.rows_of(0), &columns, self.residuals, found);
+            then(group, self.residuals, found);
             return Ok(());
         }
-        for (g, group) in self.outputs.groups.iter().enumerate() {
-            let rows = self.outputs.rows_of(g);
-            let own = self.residuals.select_rows(&rows).select_cols(&group.columns);
-            let part = Mat::from_fn(rows.len(), rows.len(), |i, j| kxx[(rows[i.max(j)], rows[i.min(j)])]);
-            let found = exact(&own, &part, self.noise)?;
-            then(&rows, &group.columns, &own, found);
+        for group in &self.outputs.groups {
+            let (rows, columns) = (&group.at, &group.columns);
+            let own = self.residuals.select_rows(rows).select_cols(columns);
+            let part = || {
+                let mut part = scratch::any(rows.len(), rows.len());
+                for (i, &a) in rows.iter().enumerate() {
+                    let pairs = part.row_mut(i)[..=i].iter_mut().zip(rows);
+                    pairs.for_each(|(k, &b)| *k = kxx[(a, b)]);
+                }
+                part
+            };
+            let found = exact_in_place(&own, columns.len(), part(), part, self.noise)?;
+            then(group, &own, found);
         }
+        scratch::give(&mut kxx);
         Ok(())
     }
 
@@ -70,31 +79,34 @@ impl ExactProcess<'_> {
         let kxx = self.kxx()?;
         let mut value = 0.0;
         let Some(mut grad) = grad else {
-            self.each_group(kxx, |_, _, _, found| value += found.value)?;
+            self.each_group(kxx, |_, _, found| value += found.value)?;
             return Ok(value);
         };
         let n = self.x.rows();
         let mut kxx_bar: Option<Mat> = None;
-        self.each_group(kxx, |rows, columns, _, found| {
+        self.each_group(kxx, |Group { at: rows, columns, .. }, _, found| {
             value += found.value;
-            let bar = found.bar_lower();
+            let (mut bar, mut alpha) = found.into_bar_lower();
             *grad.noise += bar.noise;
             if let Some(to) = grad.residuals.as_deref_mut() {
                 for (i, &row) in rows.iter().enumerate() {
-                    columns.iter().enumerate().for_each(|(j, &c)| to[(row, c)] -= found.alpha[(i, j)]);
+                    columns.iter().enumerate().for_each(|(j, &c)| to[(row, c)] -= alpha[(i, j)]);
                 }
             }
+            scratch::give(&mut alpha);
             if rows.len() == n && kxx_bar.is_none() {
                 kxx_bar = Some(bar.kxx);
                 return;
             }
-            let all = kxx_bar.get_or_insert_with(|| Mat::zeros(n, n));
+            let all = kxx_bar.get_or_insert_with(|| scratch::zeros(n, n));
             for (i, &a) in rows.iter().enumerate() {
                 rows[..=i].iter().enumerate().for_each(|(j, &b)| all[(a, b)] += bar.kxx[(i, j)]);
             }
+            scratch::give(&mut bar.kxx);
         })?;
-        let kxx_bar = kxx_bar.unwrap_or_else(|| Mat::zeros(n, n));
+        let mut kxx_bar = kxx_bar.unwrap_or_else(|| scratch::zeros(n, n));
         gram::gram_adjoint(self.kernel, self.x, &kxx_bar, grad.theta, grad.x);
+        scratch::give(&mut kxx_bar);
         Ok(value)
     }
 
@@ -106,7 +118,7 @@ impl ExactProcess<'_> {
         (0..n).for_each(|i| whole[(i, i)] += self.noise);
         let l = Cholesky::with_jitter(&whole, "Kxx + σ²I")?;
         let mut all = Vec::new();
-        self.each_group(kxx, |rows, columns, _, found| {
+        self.each_group(kxx, |Group { at: rows, columns, .. }, _, found| {
             if rows.len() == n {
                 all.push(Factors::exact(columns.to_vec(), found.alpha, &l));
                 return;
@@ -124,7 +136,7 @@ impl ExactProcess<'_> {
 
     /// Mean and variance of every observed cell from the other rows; other cells are left alone.
     pub fn leave_one_out(&self, mean: &mut Mat, var: &mut Mat) -> Result<()> {
-        self.each_group(self.kxx()?, |rows, columns, own, found| {
+        self.each_group(self.kxx()?, |Group { at: rows, columns, .. }, own, found| {
             let (means, vars) = found.leave_one_out(own);
             for (i, &row) in rows.iter().enumerate() {
                 for (j, &column) in columns.iter().enumerate() {

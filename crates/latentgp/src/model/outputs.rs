@@ -15,6 +15,8 @@ pub struct Group {
     pub columns: Vec<usize>,
     /// How many rows were observed.
     pub rows: usize,
+    /// Which.
+    pub(crate) at: Vec<usize>,
     /// tr YᵀY of these columns.
     pub yy: f64,
 }
@@ -67,7 +69,8 @@ impl Outputs {
             .map(|(seen, columns)| {
                 let square = |j: &usize| (0..n).map(|i| filled[(i, *j)].powi(2)).sum::<f64>();
                 let yy = columns.iter().map(square).sum();
-                Group { rows: seen.iter().filter(|s| **s).count(), yy, columns }
+                let at: Vec<usize> = (0..n).filter(|i| seen[*i]).collect();
+                Group { columns, rows: at.len(), at, yy }
             })
             .collect();
         let mut outputs = Outputs { y, filled, groups, patterns };
@@ -97,10 +100,7 @@ impl Outputs {
 
     /// The rows at which a group was observed.
     pub fn rows_of(&self, group: usize) -> Vec<usize> {
-        let own = self.patterns.iter().filter(|p| p.groups.contains(&group));
-        let mut rows: Vec<usize> = own.flat_map(|p| p.rows.iter().copied()).collect();
-        rows.sort_unstable();
-        rows
+        self.groups[group].at.clone()
     }
 
     /// How many cells of each column were observed.
