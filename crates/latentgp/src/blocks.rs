@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Rows go in this many parts at the most.
-const PARTS: usize = 32;
+pub(crate) const PARTS: usize = 32;
 /// A part has so many rows at the most, as long as there are not more parts than that.
 const PART_ROWS: usize = 64;
 /// All parts but the last have a multiple of so many rows: what a register of most machines holds.
@@ -164,31 +164,37 @@ const PRODUCT_COLUMNS: usize = 64;
 const PRODUCT_PARTS: usize = 8;
 
 /// The parts of products aᵀb of N rows and D columns: their rows and columns.
-fn product_parts(n: usize, d: usize) -> Parts<(Range<usize>, Range<usize>)> {
+fn product_parts(n: usize, d: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
     let across = d.div_ceil(PRODUCT_COLUMNS).max(1);
     let width = d.div_ceil(across).next_multiple_of(CACHE_LINE).max(CACHE_LINE);
     let down = PARTS.div_ceil(across).max(PRODUCT_PARTS);
     let rows = n.div_ceil(down).max(part_rows(n));
-    groups(0..d, width).flat_map(|c| groups(0..n, rows).map(move |r| (r, c.clone()))).collect()
+    groups(0..d, width).flat_map(move |c| groups(0..n, rows).map(move |r| (r, c.clone())))
 }
 
 /// aᵀ · b, where both have many rows.
 pub(crate) fn mul_tn(a: &Mat, b: &Mat) -> Mat {
     let (n, d) = (a.rows(), b.cols());
-    let parts = product_parts(n, d);
     let one = |(rows, columns): &(Range<usize>, Range<usize>)| {
         let of = |mat: &Mat| rows.start * mat.cols()..rows.end * mat.cols();
         tall::mul_tn(&a.as_slice()[of(a)], a.cols(), &b.as_slice()[of(b)], d, columns.clone())
     };
-    let found = each_of(parts.iter(), is_little(n, a.cols() * d / 4), one);
     let mut sum = Mat::zeros(a.cols(), d);
-    for ((_, columns), mut part) in parts.iter().zip(found) {
-        for i in 0..sum.rows() {
-            sum.row_mut(i)[columns.clone()].iter_mut().zip(part.row(i)).for_each(|(sum, part)| *sum += part);
+    let mut parts = product_parts(n, d);
+    loop {
+        let some: Parts<_> = parts.by_ref().take(PARTS).collect();
+        if some.is_empty() {
+            return sum;
         }
-        scratch::give(&mut part);
+        let found = each_of(some.iter(), is_little(n, a.cols() * d / 4), one);
+        for ((_, columns), mut part) in some.iter().zip(found) {
+            for i in 0..sum.rows() {
+                let pairs = sum.row_mut(i)[columns.clone()].iter_mut().zip(part.row(i));
+                pairs.for_each(|(sum, part)| *sum += part);
+            }
+            scratch::give(&mut part);
+        }
     }
-    sum
 }
 
 /// scale · a · bᵀ, where a has many rows.
@@ -264,7 +270,7 @@ mod tests {
     #[test]
     fn parts_of_products_cover_everything_once() {
         for (n, d) in [(1, 1), (7, 65), (100, 12), (5000, 256), (20_000, 50), (3000, 4096), (9, 0)] {
-            let parts = product_parts(n, d);
+            let parts: Vec<_> = product_parts(n, d).collect();
             assert_eq!(parts.iter().map(|(r, c)| r.len() * c.len()).sum::<usize>(), n * d);
             assert!(parts.iter().all(|(r, c)| r.end <= n && c.end <= d));
             let first: Vec<_> = parts.iter().map(|(r, c)| (r.start, c.start)).collect();

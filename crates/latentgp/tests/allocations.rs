@@ -187,3 +187,30 @@ fn a_step_of_an_exact_process_allocates_nothing() {
         check_model("1400 rows", Regression::new(some(1400, 3), some(1400, 2), Rbf::new(3)).unwrap());
     });
 }
+
+#[test]
+fn a_step_of_many_columns_or_inducing_inputs_allocates_nothing() {
+    const MANY: [(&str, &str, [usize; 4]); 11] = [
+        ("matern32", "unscented", [100, 40, 30, 20]),
+        ("matern32 * linear", "unscented", [100, 40, 30, 20]),
+        ("matern52", "monte_carlo(samples=8)", [100, 40, 30, 20]),
+        ("matern32", "cubature5", [100, 40, 20, 20]),
+        ("rbf + linear", "analytic", [100, 30, 11, 20]),
+        ("rbf", "analytic", [600, 12, 3, 300]),
+        ("rbf + linear", "analytic", [600, 12, 3, 300]),
+        ("matern32", "unscented", [600, 12, 3, 300]),
+        ("matern32 * linear", "scaled_unscented", [600, 300, 3, 300]),
+        ("mlp(hidden=[20, 30])", "unscented", [600, 12, 3, 300]),
+        ("matern52", "monte_carlo(samples=8)", [600, 12, 3, 300]),
+    ];
+    on_one_thread(|| {
+        for ((of, by, size), noise) in MANY.into_iter().flat_map(|way| [(way, 1e3), (way, 1e-3)]) {
+            with_bound(of, by, size, noise, |u, bound| {
+                check(&format!("{of} {by} {size:?}, noise {noise}"), u, bound);
+            });
+        }
+        let options = SparseOptions { inducing: 400, ..Default::default() };
+        let model = SparseRegression::new(some(900, 3), None, some(900, 2), Matern32::new(3), &options);
+        check_model("sparse regression, 400 inducing inputs", model.unwrap());
+    });
+}

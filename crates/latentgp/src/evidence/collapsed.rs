@@ -86,13 +86,16 @@ impl Collapse<'_> {
 /// or when the value is not finite.
 pub fn collapsed(of: &Collapse<'_>) -> Result<Collapsed> {
     let (m, d, beta) = (of.a.rows(), of.outputs as f64, of.beta);
-    let mut b = of.a.clone();
-    b.scale(beta);
-    (0..m).for_each(|i| b[(i, i)] += 1.0 + of.jitter);
+    let sum = || {
+        let mut b = of.a.map(|a| beta * a);
+        (0..m).for_each(|i| b[(i, i)] += 1.0 + of.jitter);
+        b
+    };
+    let b = sum();
     if !b.is_finite() {
         return Err(Error::not_finite("I + βL⁻¹Ψ2L⁻ᵀ"));
     }
-    let b = Cholesky::with_jitter(&b, "I + βL⁻¹Ψ2L⁻ᵀ")?;
+    let b = Cholesky::in_place(b, sum, "I + βL⁻¹Ψ2L⁻ᵀ")?;
     let mut v = of.p.clone();
     of.kzz.solve_l(&mut v);
     b.solve_l(&mut v);
@@ -109,7 +112,8 @@ pub fn collapsed(of: &Collapse<'_>) -> Result<Collapsed> {
     let mut alpha = v.clone();
     of.kzz.solve_lt(&mut alpha);
     alpha.scale(beta);
-    Ok(Collapsed { value, alpha, b_inverse: b.inverse(), v, tilt: 1.0 + of.jitter + b.jitter() })
+    let tilt = 1.0 + of.jitter + b.jitter();
+    Ok(Collapsed { value, alpha, b_inverse: b.into_inverse(), v, tilt })
 }
 
 impl Collapsed {

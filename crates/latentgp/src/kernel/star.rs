@@ -32,7 +32,7 @@ pub struct Arms {
 }
 
 /// So many arms lie where they are used.
-const FEW: usize = 24;
+const FEW: usize = 64;
 
 impl Arms {
     /// The arms of nodes that have at most one coordinate each, some at a time; `None` where one has more, or none has any.

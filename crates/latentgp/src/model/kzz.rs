@@ -24,15 +24,19 @@ fn is_least(jitter: f64, mean: f64) -> bool {
 /// The factor of Kzz and its jitter.
 pub(super) fn factor(kernel: &dyn Kernel, z: &Mat, jitter: f64) -> Result<Cholesky> {
     let m = z.rows();
-    let mut kzz = Mat::zeros(m, m);
-    kernel.gram(z, &mut kzz);
-    let mean = kzz.trace() / m as f64;
-    let added = if is_least(jitter, mean) { LEAST * mean } else { jitter };
-    (0..m).for_each(|i| kzz[(i, i)] += added);
+    let sum = || {
+        let mut kzz = Mat::zeros(m, m);
+        kernel.gram(z, &mut kzz);
+        let mean = kzz.trace() / m as f64;
+        let added = if is_least(jitter, mean) { LEAST * mean } else { jitter };
+        (0..m).for_each(|i| kzz[(i, i)] += added);
+        kzz
+    };
+    let kzz = sum();
     if !kzz.is_finite() {
         return Err(Error::not_finite("Kzz"));
     }
-    Cholesky::with_jitter(&kzz, "Kzz")
+    Cholesky::in_place(kzz, sum, "Kzz")
 }
 
 /// Adds what comes back from `bar`, the adjoint of the sum.

@@ -3,10 +3,13 @@
 use super::gauss_adjoint::Bars;
 use super::pair::{Pair, Slopes};
 use crate::expectation::Gaussians;
-use crate::kernel::Few;
 use crate::mat::Mat;
 use crate::scratch::Room;
+use smallvec::SmallVec;
 use std::ops::Range;
+
+/// One for each dimension, where they stand unless there are more.
+type Dimensions<T> = SmallVec<[T; 32]>;
 
 /// One dimension of a pair at one point: the Gaussian part's exponent and the tilted moments.
 struct Dimension {
@@ -17,7 +20,7 @@ struct Dimension {
 }
 
 /// The dimensions in which a pair has any factor.
-fn dimensions(pair: &Pair<'_>, dim: usize) -> Few<Dimension> {
+fn dimensions(pair: &Pair<'_>, dim: usize) -> Dimensions<Dimension> {
     let degree = |q: usize| {
         usize::from(pair.t.term.powers.contains(&q)) + usize::from(pair.u.term.powers.contains(&q))
     };
@@ -99,7 +102,7 @@ pub(super) fn pull(
     let mut weights = Room::filled(0.0, size);
     let single = pair.t.term == Default::default();
     let mut kept = Room::filled(0.0, if single { points.len() * size } else { size });
-    let mut moments: Few<Moment> = Few::new();
+    let mut moments: Dimensions<Moment> = Dimensions::new();
     for (k, n) in points.enumerate() {
         weigh(n, &mut weights);
         let (mean, var) = (q.mean.row(n), q.var.row(n));
