@@ -4,7 +4,7 @@
 use latentgp::kernel::{Matern32, Rbf};
 use latentgp::model::{
     GplvmTraining, MeanKind, Model, PapersTraining, Regression, RegressionOptions, SparseOptions,
-    SparseRegression,
+    SparseRegression, SpgpDrTraining, VdmgpTraining, WeightPrior,
 };
 use latentgp::optim::{Adam, Lbfgs, Objective};
 use latentgp::{Mat, expectation, kernel, param};
@@ -185,6 +185,29 @@ fn a_step_of_an_exact_process_allocates_nothing() {
             }
         }
         check_model("1400 rows", Regression::new(some(1400, 3), some(1400, 2), Rbf::new(3)).unwrap());
+    });
+}
+
+#[test]
+fn a_step_with_a_projection_allocates_nothing() {
+    let priors =
+        || [WeightPrior::TypeII, WeightPrior::fixed(&[1.0; 3]), WeightPrior::Gamma { shape: 1.5, rate: 0.3 }];
+    on_one_thread(|| {
+        for (n, m, uncertain) in [(100, 20, false), (100, 20, true), (3000, 50, false), (1000, 300, false)] {
+            let (x, y) = (some(n, 6), some(n, 2));
+            let std = uncertain.then(|| Mat::filled(n, 6, 0.1));
+            for of in ["rbf", "matern32 + linear"] {
+                let (what, kernel) = (format!("{of} {n} {m} {uncertain}"), kernel::parse(of, 3).unwrap());
+                let how = SpgpDrTraining { latent_dim: 3, inducing: m, ..Default::default() };
+                let model = how.start_uncertain(&x, std.as_ref(), &y, &*kernel, 0).unwrap();
+                check_model(&format!("SPGP-DR, {what}"), model);
+                for prior in priors() {
+                    let how = VdmgpTraining { latent_dim: 3, inducing: m, prior, ..Default::default() };
+                    let model = how.start_uncertain(&x, std.as_ref(), &y, &*kernel, 0).unwrap();
+                    check_model(&format!("VDMGP, {what}"), model);
+                }
+            }
+        }
     });
 }
 

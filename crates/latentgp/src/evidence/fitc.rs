@@ -16,6 +16,7 @@ use crate::blocks;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
+use crate::scratch;
 
 /// The evidence, what its adjoints need, and the posterior of the inducing values.
 #[derive(Clone, Debug)]
@@ -26,7 +27,8 @@ pub struct Fitc {
     pub alpha: Mat,
     /// Wᵀ, N×M.
     w: Mat,
-    lambda: Vec<f64>,
+    /// λ, N×1.
+    lambda: Mat,
     a: Cholesky,
     /// R = (Q + Λ)⁻¹Y, N×D.
     r: Mat,
@@ -72,7 +74,7 @@ pub fn fitc(y: &Mat, kxx_diag: &[f64], kxz: &Mat, kzz: &Cholesky, noise: f64) ->
     let lambda = diagonal(kxx_diag, &w, noise)?;
 
     let mut scaled = w.clone();
-    divide_rows(&mut scaled, &lambda);
+    divide_rows(&mut scaled, lambda.as_slice());
     let mut a = blocks::mul_tn(&w, &scaled);
     linalg::symmetrize(&mut a);
     (0..m).for_each(|i| a[(i, i)] += 1.0);
@@ -83,10 +85,10 @@ pub fn fitc(y: &Mat, kxx_diag: &[f64], kxz: &Mat, kzz: &Cholesky, noise: f64) ->
     let mut alpha = a.solve(&blocks::mul_tn(&scaled, y));
     let mut r = y.clone();
     r.add_scaled(-1.0, &linalg::mul(&w, &alpha));
-    divide_rows(&mut r, &lambda);
+    divide_rows(&mut r, lambda.as_slice());
     kzz.solve_lt(&mut alpha);
 
-    let log_det: f64 = lambda.iter().map(|v| v.ln()).sum::<f64>() + a.log_det();
+    let log_det: f64 = lambda.as_slice().iter().map(|v| v.ln()).sum::<f64>() + a.log_det();
     let d = d as f64;
     let value = -0.5 * n as f64 * d * std::f64::consts::TAU.ln() - 0.5 * d * log_det - 0.5 * y.dot(&r);
     if !value.is_finite() {
@@ -96,19 +98,19 @@ pub fn fitc(y: &Mat, kxx_diag: &[f64], kxz: &Mat, kzz: &Cholesky, noise: f64) ->
 }
 
 /// λ_n = k_n − ‖w_n‖² + σ²; rounding below 0 in the difference, where Z passes through x_n, counts as 0.
-fn diagonal(kxx_diag: &[f64], w: &Mat, noise: f64) -> Result<Vec<f64>> {
-    let one = |(n, k): (usize, &f64)| {
-        let rest = k - w.row(n).iter().map(|v| v * v).sum::<f64>();
-        let lambda = if rest < 0.0 { noise } else { rest + noise };
-        match lambda > 0.0 && lambda.is_finite() {
-            true => Ok(lambda),
-            false if lambda.is_finite() => {
-                Err(Error::NotPositiveDefinite { what: "the covariance of FITC".into(), jitter: 0.0 })
-            }
-            false => Err(Error::not_finite("the covariance of FITC")),
-        }
+fn diagonal(kxx_diag: &[f64], w: &Mat, noise: f64) -> Result<Mat> {
+    let one = |n: usize, _| {
+        let rest = kxx_diag[n] - w.row(n).iter().map(|v| v * v).sum::<f64>();
+        if rest < 0.0 { noise } else { rest + noise }
     };
-    kxx_diag.iter().enumerate().map(one).collect()
+    let lambda = Mat::from_fn(kxx_diag.len(), 1, one);
+    match lambda.as_slice().iter().find(|v| !(v.is_finite() && **v > 0.0)) {
+        None => Ok(lambda),
+        Some(bad) if bad.is_finite() => {
+            Err(Error::NotPositiveDefinite { what: "the covariance of FITC".into(), jitter: 0.0 })
+        }
+        Some(_) => Err(Error::not_finite("the covariance of FITC")),
+    }
 }
 
 fn divide_rows(a: &mut Mat, by: &[f64]) {
@@ -125,9 +127,9 @@ impl Fitc {
         let solved = self.a.solve(&self.w.t()).t();
         let wr = blocks::mul_tn(&self.w, &self.r);
         let mut w_bar = linalg::mul_nt(&self.r, &wr);
-        let mut kxx_diag = vec![0.0; n];
+        let mut kxx_diag = scratch::filled(n, 0.0);
         for i in 0..n {
-            let (w, s, lambda) = (self.w.row(i), solved.row(i), self.lambda[i]);
+            let (w, s, lambda) = (self.w.row(i), solved.row(i), self.lambda[(i, 0)]);
             let inner: f64 = w.iter().zip(s).map(|(w, s)| w * s).sum();
             let square: f64 = self.r.row(i).iter().map(|r| r * r).sum();
             kxx_diag[i] = 0.5 * square - 0.5 * d * (1.0 - inner / lambda) / lambda;

@@ -10,9 +10,10 @@ use crate::expectation::{Auto, Expectation, Gaussians, Psi, PsiGrad};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::param;
+use crate::scratch::Room;
 
-/// Ψ1, N×M, and ψ0 of each row.
-pub(super) fn expected_rows(kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<(Mat, Vec<f64>)> {
+/// Ψ1, N×M, and ψ0 of each row, N×1.
+pub(super) fn expected_rows(kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<(Mat, Mat)> {
     let (n, m) = (q.n(), z.rows());
     let (mut psi1, mut psi0) = (Mat::zeros(n, m), Mat::zeros(n, 1));
     blocks::each_part(n, cost(z), [&mut psi1, &mut psi0], |rows, [psi1, psi0]| {
@@ -25,7 +26,7 @@ pub(super) fn expected_rows(kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Resu
     })
     .into_iter()
     .collect::<Result<()>>()?;
-    Ok((psi1, psi0.into_vec()))
+    Ok((psi1, psi0))
 }
 
 /// Adds the gradient of Σ psi1 ∘ Ψ1 + Σ psi0 ψ0, for the adjoints given, to that of the parameters and of Z;
@@ -41,7 +42,7 @@ pub(super) fn expected_rows_adjoint(
     let (n, m, dim) = (q.n(), z.rows(), q.dim());
     let mut bar = Gaussians { mean: Mat::zeros(n, dim), var: Mat::zeros(n, dim) };
     let parts = blocks::each_part(n, cost(z), [&mut bar.mean, &mut bar.var], |rows, [mean, var]| {
-        let (mut theta, mut z_bar) = (vec![0.0; param::count(kernel)], Mat::zeros(m, dim));
+        let (mut theta, mut z_bar) = (Room::filled(0.0, param::count(kernel)), Mat::zeros(m, dim));
         for ((i, mean), var) in rows.zip(mean.chunks_exact_mut(dim)).zip(var.chunks_exact_mut(dim)) {
             let of = Psi { psi0: psi0[i], psi1: psi1.slice_rows(i, i + 1), psi2: Mat::zeros(m, m) };
             let (mut own_mean, mut own_var) = (Mat::zeros(1, dim), Mat::zeros(1, dim));
@@ -54,7 +55,7 @@ pub(super) fn expected_rows_adjoint(
     });
     for part in parts {
         let (own, own_z) = part?;
-        theta.iter_mut().zip(own).for_each(|(t, o)| *t += o);
+        theta.iter_mut().zip(&own).for_each(|(t, o)| *t += o);
         z_bar.add_scaled(1.0, &own_z);
     }
     Ok(bar)

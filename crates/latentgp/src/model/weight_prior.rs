@@ -14,6 +14,7 @@
 use crate::error::{Error, Result};
 use crate::mat::Mat;
 use crate::param::Param;
+use crate::scratch::Room;
 
 /// What is known of the weights beforehand.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,12 +57,16 @@ impl WeightPrior {
 
     /// ℓ²_k of every direction: the optimum, the given value, or the inverse of the posterior mean of 1/ℓ²_k.
     pub fn ell2(&self, mean: &Mat, var: &Mat) -> Vec<f64> {
-        let d = mean.cols() as f64;
+        self.ell2_of(&second_moments(mean, var), mean.cols() as f64).to_vec()
+    }
+
+    /// The same from T.
+    fn ell2_of(&self, t: &[f64], d: f64) -> Room<f64> {
         match self {
-            WeightPrior::TypeII => second_moments(mean, var).iter().map(|t| t / d).collect(),
-            WeightPrior::Given(ell2) => ell2.as_slice().to_vec(),
+            WeightPrior::TypeII => Room::of(t.iter().map(|t| t / d)),
+            WeightPrior::Given(ell2) => Room::of(ell2.as_slice().iter().copied()),
             WeightPrior::Gamma { shape, rate } => {
-                second_moments(mean, var).iter().map(|t| (2.0 * rate + t) / (d + 2.0 * shape)).collect()
+                Room::of(t.iter().map(|t| (2.0 * rate + t) / (d + 2.0 * shape)))
             }
         }
     }
@@ -70,7 +75,8 @@ impl WeightPrior {
     pub(super) fn kl(&self, mean: &Mat, var: &Mat, grads: Option<KlGrad<'_>>) -> f64 {
         let (k, d) = (mean.rows(), mean.cols() as f64);
         // In all three cases ∂KL/∂T_k is 1/(2ℓ²_k).
-        let (t, ell2) = (second_moments(mean, var), self.ell2(mean, var));
+        let t = second_moments(mean, var);
+        let ell2 = self.ell2_of(&t, d);
         let log_var: f64 = var.as_slice().iter().map(|v| v.ln()).sum();
         if let Some(grads) = grads {
             for (i, (m, s)) in mean.as_slice().iter().zip(var.as_slice()).enumerate() {
@@ -108,9 +114,9 @@ pub(super) struct KlGrad<'a> {
 }
 
 /// T_k.
-fn second_moments(mean: &Mat, var: &Mat) -> Vec<f64> {
+fn second_moments(mean: &Mat, var: &Mat) -> Room<f64> {
     let row = |k: usize| mean.row(k).iter().zip(var.row(k)).map(|(m, s)| m * m + s).sum();
-    (0..mean.rows()).map(row).collect()
+    Room::of((0..mean.rows()).map(row))
 }
 
 #[cfg(test)]
