@@ -4,7 +4,7 @@
 use latentgp::kernel::{Matern32, Rbf};
 use latentgp::model::{
     GplvmTraining, MeanKind, Model, PapersTraining, Regression, RegressionOptions, SparseOptions,
-    SparseRegression, SpgpDrTraining, VdmgpTraining, WeightPrior,
+    SparseRegression, SpgpDrTraining, Training, VdmgpTraining, WeightPrior,
 };
 use latentgp::optim::{Adam, Lbfgs, Objective};
 use latentgp::{Mat, expectation, kernel, param};
@@ -208,6 +208,28 @@ fn a_step_with_a_projection_allocates_nothing() {
                 }
             }
         }
+    });
+}
+
+#[test]
+fn a_step_with_cells_missing_allocates_nothing() {
+    // Of 80 columns 40 lack rows of their own.
+    const SIZES: [[usize; 4]; 2] = [[100, 12, 5, 20], [300, 80, 4, 40]];
+    on_one_thread(|| {
+        for (of, by, little) in WAYS {
+            for ([n, d, q, m], noise) in SIZES.into_iter().flat_map(|size| [(size, 0.1), (size, little)]) {
+                let (kernel, rule) = (kernel::parse(of, q).unwrap(), expectation::parse(by).unwrap());
+                let how =
+                    Training { latent_dim: q, inducing: m, noise, expectation: rule, ..Default::default() };
+                let model = how.start(&with_holes(some(n, d)), &*kernel, 0).unwrap();
+                check_model(&format!("{of} {by} {n} × {d}, cells missing, noise {noise}"), model);
+            }
+        }
+        let (x, y, options) = (some(500, 3), with_holes(some(500, 4)), SparseOptions::default());
+        check_model(
+            "sparse regression, cells missing",
+            SparseRegression::new(x, None, y, Matern32::new(3), &options).unwrap(),
+        );
     });
 }
 

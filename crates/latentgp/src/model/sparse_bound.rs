@@ -7,21 +7,19 @@
 //!
 //! Ψ of every row is computed once: a group's Ψ0 and Ψ2 are sums over the patterns of rows that it has.
 
-use super::outputs::Group;
 use super::{Outputs, kzz};
 use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
-use crate::evidence::{Collapse, Collapsed, collapsed};
+use crate::evidence::{Collapse, Collapsed, CollapsedBar, collapsed};
 use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, PsiY};
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::posterior::{Factors, InputMap, Posterior};
-use crate::scratch;
-use rayon::prelude::*;
-use smallvec::{SmallVec, smallvec};
+use crate::scratch::{self, Room};
+use crate::vmath::groups;
 
 /// What is added to diagonals before they are factored.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,22 +64,56 @@ const DRAWN_ROUNDING: f64 = 1e-3;
 /// Above this one the bound is refused where Ψ2 cannot be whitened so.
 const LOST: f64 = 1e-2;
 
-/// One for each group, of which there is one unless cells are missing.
-type Each<T> = SmallVec<[T; 1]>;
+/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, or adjoints of Ψ0 and Ψ2. There is one group unless cells are missing.
+struct Each {
+    psi0: Room<f64>,
+    /// M×M each, one below the other.
+    psi2: Mat,
+}
 
-/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all; or adjoints of Ψ0, Ψ2 and P.
-type GroupSums = (Each<(f64, Mat)>, Mat);
+/// There may be many groups.
+impl Drop for Each {
+    fn drop(&mut self) {
+        scratch::give(&mut self.psi2);
+    }
+}
+
+impl Each {
+    fn one(psi0: f64, psi2: Mat) -> Self {
+        Each { psi0: Room::filled(psi0, 1), psi2 }
+    }
+
+    fn zeros(groups: usize, m: usize) -> Self {
+        Each { psi0: Room::filled(0.0, groups), psi2: scratch::zeros(groups * m, m) }
+    }
+
+    /// The numbers of a group's M×M.
+    fn own_mut(&mut self, group: usize) -> &mut [f64] {
+        let len = self.psi2.cols() * self.psi2.cols();
+        &mut self.psi2.as_mut_slice()[group * len..][..len]
+    }
+
+    /// Adds those of a group to others.
+    fn add_to(&self, group: usize, psi: &mut Psi) {
+        psi.psi0 += self.psi0[group];
+        let own = &self.psi2.as_slice()[group * psi.psi2.len()..];
+        psi.psi2.as_mut_slice().iter_mut().zip(own).for_each(|(to, own)| *to += own);
+    }
+}
+
+/// Those of each group and P of all, or their adjoints.
+type GroupSums = (Each, Mat);
 
 /// Ψ of all rows: Ψ1 whole, Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group.
 struct GroupPsi {
     psi1: Mat,
-    each: Each<(f64, Mat)>,
+    each: Each,
 }
 
 /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of the only group, and P, of what may be whitened already.
 fn one_group(found: PsiY, whiten: Option<&Cholesky>, kzz: &Cholesky) -> GroupSums {
     let a = if whiten.is_some() { found.psi2 } else { kzz.whiten(&found.psi2) };
-    (smallvec![(found.psi0, a)], found.p)
+    (Each::one(found.psi0, a), found.p)
 }
 
 impl SparseBound<'_> {
@@ -124,18 +156,18 @@ impl SparseBound<'_> {
         let m = self.z.rows();
         if self.outputs.is_complete() {
             let psi = self.psi(q, kzz, whiten)?;
-            return Ok(GroupPsi { psi1: psi.psi1, each: smallvec![(psi.psi0, psi.psi2)] });
+            return Ok(GroupPsi { psi1: psi.psi1, each: Each::one(psi.psi0, psi.psi2) });
         }
-        let mut psi1 = Mat::zeros(q.n(), m);
-        let mut each: Each<_> = smallvec![(0.0, Mat::zeros(m, m)); self.outputs.groups.len()];
+        let mut psi1 = scratch::zeros(q.n(), m);
+        let mut each = Each::zeros(self.outputs.groups.len(), m);
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
             let psi = self.psi(&q.select_rows(&pattern.rows), kzz, whiten)?;
             for (i, &n) in pattern.rows.iter().enumerate() {
                 psi1.row_mut(n).copy_from_slice(psi.psi1.row(i));
             }
             for &g in &pattern.groups {
-                each[g].0 += psi.psi0;
-                each[g].1.add_scaled(1.0, &psi.psi2);
+                each.psi0[g] += psi.psi0;
+                each.own_mut(g).iter_mut().zip(psi.psi2.as_slice()).for_each(|(to, own)| *to += own);
             }
         }
         Ok(GroupPsi { psi1, each })
@@ -163,34 +195,41 @@ impl SparseBound<'_> {
         of.check_digits(|| self.expectation.nonnegative(self.z.cols()))
     }
 
-    /// The bound of every group: P of its columns, what went in, what came out.
+    /// The bound of every group: `add` gets what `then` makes of what went in and what came out, in order.
     fn collapse<T: Send>(
         &self,
-        each: &[(f64, Mat)],
+        each: &Each,
         p: &Mat,
         kzz: &Cholesky,
-        then: impl Fn(&Collapse<'_>, Collapsed) -> T + Sync,
-    ) -> Result<Each<T>> {
-        let complete = self.outputs.is_complete();
-        let one = |(g, group): (usize, &Group)| {
-            let own = (!complete).then(|| p.select_cols(&group.columns));
+        then: impl Fn(&Collapse<'_>, Collapsed) -> Result<T> + Sync,
+        mut add: impl FnMut(usize, T),
+    ) -> Result<()> {
+        let (m, complete, all) = (self.z.rows(), self.outputs.is_complete(), &self.outputs.groups);
+        let one = |g: usize| {
+            let group = &all[g];
+            let own = (!complete)
+                .then(|| (p.select_cols(&group.columns), each.psi2.slice_rows(g * m, (g + 1) * m)));
+            let (p, a) = own.as_ref().map_or((p, &each.psi2), |(p, a)| (p, a));
             let of = Collapse {
                 rows: group.rows,
                 outputs: group.columns.len(),
                 yy: group.yy,
-                p: own.as_ref().unwrap_or(p),
-                psi0: each[g].0,
-                a: &each[g].1,
+                p,
+                psi0: each.psi0[g],
+                a,
                 kzz,
                 beta: 1.0 / self.noise,
                 jitter: self.jitter.b,
             };
-            Ok(then(&of, collapsed(&of)?))
+            then(&of, collapsed(&of)?)
         };
-        match &self.outputs.groups[..] {
-            [only] => Ok(smallvec![one((0, only))?]),
-            groups => Ok(groups.par_iter().enumerate().map(one).collect::<Result<Vec<T>>>()?.into()),
+        for some in groups(0..all.len(), blocks::PARTS) {
+            let found = blocks::each_of(some.clone(), all.len() == 1, one);
+            for (g, found) in some.zip(found) {
+                add(g, found?);
+            }
         }
+        Ok(())
     }
 
     /// The Jacobian of the scaling, which F of the data as given has in addition.
@@ -207,8 +246,10 @@ impl SparseBound<'_> {
             true => one_group(self.expectation.psi_y(self.kernel, q, self.z, y, whiten)?, whiten, &kzz),
             false => self.group_psi_y(q, &kzz)?,
         };
-        let values = self.collapse(&each, &p, &kzz, |of, c| self.check_digits(of).map(|()| c.value))?;
-        values.into_iter().sum()
+        let mut value = 0.0;
+        let one = |of: &Collapse<'_>, c: Collapsed| self.check_digits(of).map(|()| c.value);
+        self.collapse(&each, &p, &kzz, one, |_, own| value += own)?;
+        Ok(value)
     }
 
     /// F at q(X); adds its gradients. `aside` gets μ̄ and S̄ before anything is added to them, beside a step that one thread does
@@ -245,7 +286,7 @@ impl SparseBound<'_> {
             let sums = one_group(found, whiten, &kzz);
             let (value, (mut each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
             there = Some(value);
-            let (psi0, psi2) = each.remove(0);
+            let (psi0, psi2) = (each.psi0[0], std::mem::take(&mut each.psi2));
             let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
             Ok((PsiY { psi0, p, psi2 }, to))
         })?;
@@ -256,54 +297,58 @@ impl SparseBound<'_> {
     /// adds the gradients that do not pass through Ψ.
     fn turn<A: Send>(
         &self,
-        (mut each, p): GroupSums,
+        (each, p): GroupSums,
         kzz: &Cholesky,
         grad: &mut BoundGrad<'_>,
         cost: usize,
         aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
     ) -> Result<((f64, A), GroupSums)> {
-        let m = self.z.rows();
-        let collapse = || {
-            self.collapse(&each, &p, kzz, |of, c| {
-                let bar = c.bar(of);
-                self.check_digits(of).map(|()| (c.value, c.alpha, bar))
-            })
-        };
-        let (bars, aside) = blocks::beside(cost, collapse, || aside(grad.mean, grad.var));
-        let bars = bars?.into_iter().collect::<Result<Each<_>>>()?;
-        let beta = 1.0 / self.noise;
-
-        // P̄ = βα.
-        let mut p_bar = p;
+        let (m, complete, beta) = (self.z.rows(), self.outputs.is_complete(), 1.0 / self.noise);
+        let mut p_bar = scratch::any(p.rows(), p.cols());
+        let mut each_bar =
+            if complete { Each::one(0.0, Mat::default()) } else { Each::zeros(each.psi0.len(), m) };
         let mut kzz_bar = Mat::zeros(m, m);
         let (mut value, mut beta_bar) = (0.0, 0.0);
-        for (group, (f, alpha, bar)) in self.outputs.groups.iter().zip(&bars) {
+        let one = |of: &Collapse<'_>, c: Collapsed| {
+            let bar = c.bar(of);
+            self.check_digits(of).map(|()| (c.value, c.alpha, bar))
+        };
+        let add = |g: usize, (f, alpha, bar): (f64, Mat, CollapsedBar)| {
             value += f;
             beta_bar += bar.beta;
             kzz_bar.add_scaled(1.0, &bar.kzz);
+            // P̄ = βα.
             for i in 0..m {
                 let (row, own) = (p_bar.row_mut(i), alpha.row(i).iter().map(|own| beta * own));
-                match self.outputs.is_complete() {
+                match complete {
                     true => row.iter_mut().zip(own).for_each(|(to, own)| *to = own),
-                    false => group.columns.iter().zip(own).for_each(|(&column, own)| row[column] = own),
+                    false => {
+                        let columns = &self.outputs.groups[g].columns;
+                        columns.iter().zip(own).for_each(|(&column, own)| row[column] = own);
+                    }
                 }
             }
-        }
-        for (each, (_, _, bar)) in each.iter_mut().zip(bars) {
-            *each = (bar.psi0, bar.psi2);
-        }
+            each_bar.psi0[g] = bar.psi0;
+            match complete {
+                true => each_bar.psi2 = bar.psi2,
+                false => each_bar.own_mut(g).copy_from_slice(bar.psi2.as_slice()),
+            }
+        };
+        let collapse = || self.collapse(&each, &p, kzz, one, add);
+        let (done, aside) = blocks::beside(cost, collapse, || aside(grad.mean, grad.var));
+        done?;
         *grad.noise -= beta * beta * beta_bar;
         let grads = KernelGrad { theta: grad.theta, x: Some(grad.z), z: None };
         kzz::adjoint(self.kernel, self.z, self.jitter.kzz, &kzz_bar, grads);
-        Ok(((value, aside), (each, p_bar)))
+        Ok(((value, aside), (each_bar, p_bar)))
     }
 
     /// Chains Ψ̄ back pattern by pattern; `each` holds Ψ̄0 and Ψ̄2 of each group.
     fn pull_psi(
         &self,
         q: &Gaussians,
-        each: &[(f64, Mat)],
-        psi1_bar: Mat,
+        each: &Each,
+        mut psi1_bar: Mat,
         grad: &mut BoundGrad<'_>,
     ) -> Result<()> {
         let m = self.z.rows();
@@ -311,10 +356,7 @@ impl SparseBound<'_> {
             let own = q.select_rows(&pattern.rows);
             let mut bar =
                 Psi { psi0: 0.0, psi1: psi1_bar.select_rows(&pattern.rows), psi2: Mat::zeros(m, m) };
-            for &g in &pattern.groups {
-                bar.psi0 += each[g].0;
-                bar.psi2.add_scaled(1.0, &each[g].1);
-            }
+            pattern.groups.iter().for_each(|&g| each.add_to(g, &mut bar));
             let (mut mean, mut var) = (Mat::zeros(own.n(), own.dim()), Mat::zeros(own.n(), own.dim()));
             let to = PsiGrad { theta: grad.theta, z: grad.z, mean: &mut mean, var: &mut var };
             self.expectation.psi_adjoint(self.kernel, &own, self.z, &bar, to)?;
@@ -324,6 +366,7 @@ impl SparseBound<'_> {
                 add(grad.var.row_mut(n), var.row(i));
             }
         }
+        scratch::give(&mut psi1_bar);
         Ok(())
     }
 
@@ -333,9 +376,11 @@ impl SparseBound<'_> {
         let psi = self.group_psi(q, &kzz, self.whiten_once(&kzz))?;
         // Wide data are trained on a root of YYᵀ; predictions need Y itself.
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.zero_filled());
-        let parts = self.collapse(&psi.each, &p, &kzz, |_, c| (c.c(), c.alpha))?;
-        let groups = self.outputs.groups.iter().zip(parts);
-        let factors = groups.map(|(g, (c, alpha))| Factors::new(g.columns.clone(), alpha, c, &kzz)).collect();
+        let mut factors = Vec::new();
+        let one = |_: &Collapse<'_>, c: Collapsed| Ok((c.c(), c.alpha));
+        self.collapse(&psi.each, &p, &kzz, one, |g, (c, alpha)| {
+            factors.push(Factors::new(self.outputs.groups[g].columns.clone(), alpha, c, &kzz));
+        })?;
         Ok(Posterior {
             kernel: self.kernel.boxed(),
             z: self.z.clone(),
