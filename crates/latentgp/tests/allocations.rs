@@ -2,9 +2,10 @@
 //! that is used again.
 
 use latentgp::kernel::{Matern32, Rbf};
+use latentgp::likelihood::{Link, Observations};
 use latentgp::model::{
-    GplvmTraining, MeanKind, Model, PapersTraining, Regression, RegressionOptions, SparseOptions,
-    SparseRegression, SpgpDrTraining, Training, VdmgpTraining, WeightPrior,
+    GplvmTraining, Laplace, MeanKind, Model, PapersTraining, Regression, RegressionOptions, SparseOptions,
+    SparseRegression, SpgpDrTraining, Svgp, Training, VdmgpTraining, WeightPrior,
 };
 use latentgp::optim::{Adam, Lbfgs, Objective};
 use latentgp::{Mat, expectation, kernel, param};
@@ -257,5 +258,30 @@ fn a_step_of_many_columns_or_inducing_inputs_allocates_nothing() {
         let options = SparseOptions { inducing: 400, ..Default::default() };
         let model = SparseRegression::new(some(900, 3), None, some(900, 2), Matern32::new(3), &options);
         check_model("sparse regression, 400 inducing inputs", model.unwrap());
+    });
+}
+
+#[test]
+fn a_step_with_a_likelihood_allocates_nothing() {
+    on_one_thread(|| {
+        for n in [100, 400] {
+            let x = some(n, 2);
+            let two: Vec<usize> = (0..n).map(|i| usize::from(x[(i, 0)] > 0.1)).collect();
+            let three: Vec<usize> = (0..n).map(|i| i * 7 % 3).collect();
+            let counts: Vec<f64> = (0..n).map(|i| (1.0 + x[(i, 0)]).exp().round()).collect();
+            let all = [
+                Observations::bernoulli(&two, Link::Logit),
+                Observations::bernoulli(&two, Link::Probit),
+                Observations::poisson(&counts),
+                Observations::categorical(&three, 3),
+            ];
+            for observations in all.map(Result::unwrap) {
+                let what = format!("{} of {n}", observations.expression());
+                let model = Laplace::new(x.clone(), observations.clone(), Rbf::new(2)).unwrap();
+                check_model(&format!("Laplace, {what}"), model);
+                let model = Svgp::new(x.clone(), observations, Matern32::new(2), 20, 0).unwrap();
+                check_model(&format!("SVGP, {what}"), model);
+            }
+        }
     });
 }

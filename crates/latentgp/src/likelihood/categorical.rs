@@ -10,6 +10,7 @@
 use crate::error::{Error, Result};
 use crate::expectation::{QuasiMonteCarlo, Rule};
 use crate::mat::Mat;
+use crate::scratch::Room;
 
 /// Below this variance the node-wise derivative in it would drown in rounding; its limit takes over.
 const SMALL_VARIANCE: f64 = 1e-16;
@@ -59,13 +60,14 @@ impl Categorical {
     /// ```text
     /// −½ π_c (S_cc − Σ_a S_aa π_a − 2 (Sπ)_c + 2 πᵀSπ)
     /// ```
-    pub(crate) fn implicit(pi: &[f64], s: &Mat, out: &mut [f64]) {
-        let s_pi: Vec<f64> =
-            (0..pi.len()).map(|a| s.row(a).iter().zip(pi).map(|(s, p)| s * p).sum()).collect();
-        let trace: f64 = pi.iter().enumerate().map(|(a, p)| s[(a, a)] * p).sum();
+    pub(crate) fn implicit(pi: &[f64], s: &[f64], out: &mut [f64]) {
+        let classes = pi.len();
+        let times_pi = |row: &[f64]| row.iter().zip(pi).map(|(s, p)| s * p).sum::<f64>();
+        let s_pi = Room::of(s.chunks_exact(classes).map(times_pi));
+        let trace: f64 = pi.iter().enumerate().map(|(a, p)| s[a * classes + a] * p).sum();
         let square: f64 = pi.iter().zip(&s_pi).map(|(p, s)| p * s).sum();
-        for c in 0..pi.len() {
-            out[c] = -0.5 * pi[c] * (s[(c, c)] - trace - 2.0 * s_pi[c] + 2.0 * square);
+        for c in 0..classes {
+            out[c] = -0.5 * pi[c] * (s[c * classes + c] - trace - 2.0 * s_pi[c] + 2.0 * square);
         }
     }
 
@@ -88,8 +90,8 @@ impl Categorical {
         var_bar: &mut [f64],
     ) -> f64 {
         let weight = 1.0 / nodes.rows() as f64;
-        let std: Vec<f64> = var.iter().map(|v| v.max(0.0).sqrt()).collect();
-        let mut f = vec![0.0; self.classes];
+        let std = Room::of(var.iter().map(|v| v.max(0.0).sqrt()));
+        let mut f = Room::filled(0.0, self.classes);
         mean_bar.fill(0.0);
         var_bar.fill(0.0);
         let mut value = 0.0;
@@ -161,7 +163,7 @@ mod tests {
         let root = Mat::from_fn(4, 4, |i, j| ((i * 4 + j) as f64).sin());
         let s = crate::linalg::mul_nt(&root, &root);
         let mut ours = [0.0; 4];
-        Categorical::implicit(&pi, &s, &mut ours);
+        Categorical::implicit(&pi, s.as_slice(), &mut ours);
         let slow = differences(&f, |f| -0.5 * s.dot(&w(f)));
         assert!(relative_error(&ours, &slow, 0.0) < 1e-8, "{ours:?} {slow:?}");
     }

@@ -13,56 +13,70 @@
 //! ```
 
 use super::local::Local;
+use crate::blocks;
 use crate::error::{Error, Result};
+use crate::kernel::Few;
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
-use rayon::prelude::*;
+use crate::scratch::Room;
 
 /// D_c^½ and the factor of B_c.
 #[derive(Clone, Debug)]
 struct Half {
-    root: Vec<f64>,
+    /// N×1.
+    root: Mat,
     b: Cholesky,
 }
 
 /// R in factors.
 #[derive(Clone, Debug)]
 pub(super) struct Curvature {
-    halves: Vec<Half>,
+    halves: Few<Half>,
     /// The factor of Σ E_c, where functions are coupled.
     sum: Option<Cholesky>,
 }
 
 impl Half {
     fn new(k: &Mat, weight: &[f64]) -> Result<Self> {
-        let root: Vec<f64> = weight.iter().map(|w| w.sqrt()).collect();
-        let b = Mat::from_fn(k.rows(), k.rows(), |i, j| f64::from(i == j) + root[i] * k[(i, j)] * root[j]);
+        let root = Mat::from_fn(weight.len(), 1, |i, _| weight[i].sqrt());
+        let of = root.as_slice();
+        let sum = || Mat::from_fn(k.rows(), k.rows(), |i, j| f64::from(i == j) + of[i] * k[(i, j)] * of[j]);
+        let b = sum();
         if !b.is_finite() {
             return Err(Error::not_finite("I + W½KW½"));
         }
-        Ok(Half { root, b: Cholesky::with_jitter(&b, "I + W½KW½")? })
+        let b = Cholesky::in_place(b, sum, "I + W½KW½")?;
+        Ok(Half { root, b })
     }
 
     /// L⁻¹D^½ t, of columns.
     fn whiten(&self, t: &Mat) -> Mat {
-        let mut out = Mat::from_fn(t.rows(), t.cols(), |i, j| self.root[i] * t[(i, j)]);
+        let mut out = t.clone();
+        self.scale_rows(&mut out);
         self.b.solve_l(&mut out);
         out
+    }
+
+    /// t ← D^½ t.
+    fn scale_rows(&self, t: &mut Mat) {
+        for (i, root) in self.root.as_slice().iter().enumerate() {
+            t.row_mut(i).iter_mut().for_each(|v| *v *= root);
+        }
     }
 
     /// E t, of columns.
     fn apply(&self, t: &Mat) -> Mat {
         let mut out = self.whiten(t);
         self.b.solve_lt(&mut out);
-        (0..out.rows()).for_each(|i| out.row_mut(i).iter_mut().for_each(|v| *v *= self.root[i]));
+        self.scale_rows(&mut out);
         out
     }
 
     fn e(&self) -> Mat {
-        let mut e = self.b.inverse();
+        let (mut e, root) = (self.b.inverse(), self.root.as_slice());
         for i in 0..e.rows() {
             for j in 0..e.cols() {
-                e[(i, j)] *= self.root[i] * self.root[j];
+                e[(i, j)] *= root[i] * root[j];
             }
         }
         e
@@ -72,13 +86,13 @@ impl Half {
 impl Curvature {
     pub(super) fn new(k: &Mat, local: &Local) -> Result<Self> {
         let latents = local.weight.rows();
-        let halves: Vec<Half> =
-            (0..latents).into_par_iter().map(|c| Half::new(k, local.weight.row(c))).collect::<Result<_>>()?;
+        let halves = blocks::each_of(0..latents, latents == 1, |c| Half::new(k, local.weight.row(c)));
+        let halves: Few<Half> = halves.into_iter().collect::<Result<_>>()?;
         if !local.coupled() {
             return Ok(Curvature { halves, sum: None });
         }
         let mut sum = Mat::zeros(k.rows(), k.rows());
-        halves.par_iter().map(Half::e).collect::<Vec<_>>().iter().for_each(|e| sum.add_scaled(1.0, e));
+        blocks::each_of(halves.iter(), false, Half::e).iter().for_each(|e| sum.add_scaled(1.0, e));
         Ok(Curvature {
             halves, sum: Some(Cholesky::with_jitter(&sum, "Σ (K + D⁻¹)⁻¹ over the classes")?)
         })
@@ -97,8 +111,8 @@ impl Curvature {
             out.row_mut(c).copy_from_slice(half.apply(&Mat::column(t.row(c))).as_slice());
         }
         let Some(sum) = &self.sum else { return out };
-        let total: Vec<f64> = (0..t.cols()).map(|i| (0..t.rows()).map(|c| out[(c, i)]).sum()).collect();
-        let shared = sum.solve(&Mat::column(&total));
+        let total = Mat::from_fn(t.cols(), 1, |i, _| (0..t.rows()).map(|c| out[(c, i)]).sum());
+        let shared = sum.solve(&total);
         for (c, half) in self.halves.iter().enumerate() {
             let back = half.apply(&shared);
             out.row_mut(c).iter_mut().zip(back.as_slice()).for_each(|(o, b)| *o -= b);
@@ -121,44 +135,42 @@ impl Curvature {
     }
 
     /// The covariance of the latent values at each of the points whose covariances with the data are the
-    /// columns of `cross` (N×P), and whose own variances are `prior`: k∗∗ − k∗ᵀRk∗, C×C.
-    pub(super) fn covariances(&self, cross: &Mat, prior: &[f64]) -> Vec<Mat> {
-        let latents = self.halves.len();
-        let mut own: Vec<Vec<f64>> = Vec::with_capacity(latents);
-        let mut shared: Vec<Mat> = Vec::new();
-        for half in &self.halves {
+    /// columns of `cross` (N×P), and whose own variances are `prior`: k∗∗ − k∗ᵀRk∗, C×C, a row each.
+    pub(super) fn covariances(&self, cross: &Mat, prior: &[f64]) -> Mat {
+        let (points, latents) = (cross.cols(), self.halves.len());
+        let place = |c: usize, d: usize| c * latents + d;
+        let mut all = Mat::zeros(points, latents * latents);
+        let mut shared: Few<Mat> = Few::new();
+        for (c, half) in self.halves.iter().enumerate() {
             let mut white = half.whiten(cross);
-            let mut explained = vec![0.0; cross.cols()];
+            let mut explained = Room::filled(0.0, points);
             for i in 0..white.rows() {
                 explained.iter_mut().zip(white.row(i)).for_each(|(e, w)| *e += w * w);
             }
-            own.push(prior.iter().zip(explained).map(|(p, e)| p - e).collect());
+            (0..points).for_each(|p| all[(p, place(c, c))] = prior[p] - explained[p]);
             if let Some(sum) = &self.sum {
                 half.b.solve_lt(&mut white);
-                (0..white.rows()).for_each(|i| white.row_mut(i).iter_mut().for_each(|v| *v *= half.root[i]));
+                half.scale_rows(&mut white);
                 sum.solve_l(&mut white);
                 shared.push(white);
             }
         }
-        let mut all: Vec<Mat> = (0..cross.cols())
-            .map(|p| Mat::from_fn(latents, latents, |c, d| if c == d { own[c][p] } else { 0.0 }))
-            .collect();
         for (c, a) in shared.iter().enumerate() {
             for (d, b) in shared[..=c].iter().enumerate() {
-                let mut sum = vec![0.0; cross.cols()];
+                let mut sum = Room::filled(0.0, points);
                 for i in 0..cross.rows() {
                     let both = a.row(i).iter().zip(b.row(i));
                     sum.iter_mut().zip(both).for_each(|(s, (a, b))| *s += a * b);
                 }
-                for (cov, s) in all.iter_mut().zip(sum) {
-                    cov[(c, d)] += s;
-                    cov[(d, c)] = cov[(c, d)];
+                for (p, s) in sum.iter().enumerate() {
+                    all[(p, place(c, d))] += s;
+                    all[(p, place(d, c))] = all[(p, place(c, d))];
                 }
             }
         }
         // What rounding takes below 0 at points that are known exactly.
-        for cov in &mut all {
-            (0..latents).for_each(|c| cov[(c, c)] = cov[(c, c)].max(0.0));
+        for p in 0..points {
+            (0..latents).for_each(|c| all[(p, place(c, c))] = all[(p, place(c, c))].max(0.0));
         }
         all
     }

@@ -8,6 +8,7 @@
 use crate::error::{Error, Result};
 use crate::likelihood::{Categorical, Observations};
 use crate::mat::Mat;
+use crate::scratch::Room;
 
 /// ln p(y | f) and what Newton's method and the gradient need; everything is C×N.
 pub(super) struct Local {
@@ -18,7 +19,7 @@ pub(super) struct Local {
     /// The diagonal part of W: −∂² ln p, or π.
     pub(super) weight: Mat,
     /// ∂³ ln p, of one latent function.
-    third: Vec<f64>,
+    third: Room<f64>,
 }
 
 impl Local {
@@ -26,9 +27,10 @@ impl Local {
     pub(super) fn new(of: &Observations, f: &Mat) -> Result<Self> {
         let (latents, n) = (f.rows(), f.cols());
         let (mut first, mut weight) = (Mat::zeros(latents, n), Mat::zeros(latents, n));
-        let (mut value, mut third) = (0.0, Vec::new());
+        let (mut value, mut third) = (0.0, Room::default());
         match of {
             Observations::One { y, likelihood } => {
+                third = Room::filled(0.0, n);
                 for (i, y) in y.iter().enumerate() {
                     let at = likelihood.log_density(*y, f[(0, i)]);
                     if at.second > 0.0 {
@@ -41,14 +43,14 @@ impl Local {
                     }
                     value += at.value;
                     (first[(0, i)], weight[(0, i)]) = (at.first, -at.second);
-                    third.push(at.third);
+                    third[i] = at.third;
                 }
             }
             Observations::Classes { labels, likelihood } => {
                 for (i, &y) in labels.iter().enumerate() {
-                    let mut pi = f.col(i);
+                    let mut pi = column(f, i);
                     value += likelihood.log_density(y, &mut pi);
-                    for (c, p) in pi.into_iter().enumerate() {
+                    for (c, &p) in pi.iter().enumerate() {
                         (first[(c, i)], weight[(c, i)]) = (f64::from(c == y) - p, p);
                     }
                 }
@@ -65,11 +67,15 @@ impl Local {
         self.weight.rows() > 1
     }
 
-    /// ∂(−½ ln|I + KW|)/∂f at row i, where the posterior covariance of its latent values is s.
-    pub(super) fn implicit(&self, i: usize, s: &Mat, out: &mut [f64]) {
+    /// ∂(−½ ln|I + KW|)/∂f at row i, where the posterior covariance of its latent values is s, C×C.
+    pub(super) fn implicit(&self, i: usize, s: &[f64], out: &mut [f64]) {
         match self.coupled() {
-            true => Categorical::implicit(&self.weight.col(i), s, out),
-            false => out[0] = 0.5 * s[(0, 0)] * self.third[i],
+            true => Categorical::implicit(&column(&self.weight, i), s, out),
+            false => out[0] = 0.5 * s[0] * self.third[i],
         }
     }
+}
+
+fn column(of: &Mat, i: usize) -> Room<f64> {
+    Room::of((0..of.rows()).map(|c| of[(c, i)]))
 }

@@ -43,6 +43,7 @@ use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::param::{self, Param, Parameterized, Prior};
 use crate::posterior::{Factors, InputMap, Posterior};
+use crate::scratch::Room;
 use newton::Mode;
 use rayon::prelude::*;
 
@@ -189,7 +190,9 @@ impl Approximation<'_> {
         for i in 0..mean.rows() {
             mean.row_mut(i).iter_mut().zip(self.model.mean.as_slice()).for_each(|(f, m)| *f += m);
         }
-        (mean, self.mode.curvature.covariances(&cross.t(), &prior))
+        let (all, latents) = (self.mode.curvature.covariances(&cross.t(), &prior), self.mode.a.rows());
+        let one = |p: usize| Mat::from_fn(latents, latents, |c, d| all[(p, c * latents + d)]);
+        (mean, (0..x.rows()).map(one).collect())
     }
 
     /// Class probabilities at x, N×C, averaged over the latent values; errs where there are no classes.
@@ -212,11 +215,11 @@ impl Approximation<'_> {
         let (mode, n) = (&self.mode, self.k.rows());
         let latents = mode.a.rows();
         let mut pull = Mat::zeros(latents, n);
-        let mut diagonal = vec![0.0; n];
-        (0..n).for_each(|i| diagonal[i] = self.k[(i, i)]);
-        let mut own = vec![0.0; latents];
-        for (i, s) in mode.curvature.covariances(&self.k, &diagonal).iter().enumerate() {
-            mode.local.implicit(i, s, &mut own);
+        let diagonal = Room::of((0..n).map(|i| self.k[(i, i)]));
+        let mut own = Room::filled(0.0, latents);
+        let covariances = mode.curvature.covariances(&self.k, &diagonal);
+        for i in 0..n {
+            mode.local.implicit(i, covariances.row(i), &mut own);
             (0..latents).for_each(|c| pull[(c, i)] = own[c]);
         }
         let mut v = pull.clone();

@@ -13,22 +13,24 @@
 
 use super::super::kzz;
 use super::Svgp;
-use crate::blocks::part_rows;
+use crate::blocks::{self, Parts, part_rows};
 use crate::error::{Error, Result};
-use crate::kernel::KernelGrad;
+use crate::kernel::{Few, KernelGrad};
 use crate::likelihood::Observations;
 use crate::linalg::{self, Cholesky};
 use crate::mat::{Mat, all_finite};
 use crate::param;
-use rayon::prelude::*;
+use crate::scratch::Room;
+use crate::vmath::groups;
+use std::ops::Range;
 
 /// What all blocks share.
 struct Shared {
     l: Cholesky,
     /// T_c.
-    roots: Vec<Mat>,
+    roots: Few<Mat>,
     /// 2(T_cT_cᵀ − I).
-    spread: Vec<Mat>,
+    spread: Few<Mat>,
 }
 
 /// Latent values of a block, C×B, and A, M×B.
@@ -45,15 +47,15 @@ struct Sums {
     /// Aḡ_c, C×M.
     mean: Mat,
     /// H_c.
-    h: Vec<Mat>,
-    m_bar: Vec<f64>,
-    theta: Vec<f64>,
+    h: Few<Mat>,
+    m_bar: Room<f64>,
+    theta: Room<f64>,
     z: Mat,
 }
 
 impl Shared {
     fn new(model: &Svgp) -> Result<Self> {
-        let roots: Vec<Mat> = (0..model.q_mean.value.rows()).map(|c| model.root(c)).collect();
+        let roots: Few<Mat> = (0..model.q_mean.value.rows()).map(|c| model.root(c)).collect();
         let spread = roots
             .iter()
             .map(|t| {
@@ -72,7 +74,7 @@ impl Shared {
         model.kernel.cross(&x, &model.z.value, &mut cross);
         let mut a = cross.t();
         self.l.solve_l(&mut a);
-        let mut prior = vec![0.0; b];
+        let mut prior = Room::filled(0.0, b);
         model.kernel.diag(&x, &mut prior);
         for j in 0..m {
             prior.iter_mut().zip(a.row(j)).for_each(|(p, a)| *p -= a * a);
@@ -93,24 +95,24 @@ impl Shared {
     }
 }
 
-/// Σ E[ln p] over the rows listed; *sets* its derivatives in means and variances.
-fn expected(model: &Svgp, rows: &[usize], at: &mut Block) -> Result<f64> {
+/// Σ E[ln p] over the rows of a block, where i is `row(i)`; *sets* its derivatives in means and variances.
+fn expected(model: &Svgp, row: &dyn Fn(usize) -> usize, at: &mut Block) -> Result<f64> {
     let mut value = 0.0;
     match &model.observations {
         Observations::One { y, likelihood } => {
-            for (i, &n) in rows.iter().enumerate() {
-                let e = likelihood.expected(y[n], at.mean[(0, i)], at.var[(0, i)], &model.rule);
+            for i in 0..at.x.rows() {
+                let e = likelihood.expected(y[row(i)], at.mean[(0, i)], at.var[(0, i)], &model.rule);
                 value += e.value;
                 (at.mean[(0, i)], at.var[(0, i)]) = (e.mean, e.var);
             }
         }
         Observations::Classes { labels, likelihood } => {
             let classes = likelihood.classes;
-            let (mut mean_bar, mut var_bar) = (vec![0.0; classes], vec![0.0; classes]);
-            for (i, &n) in rows.iter().enumerate() {
-                let (mean, var) = (at.mean.col(i), at.var.col(i));
-                value +=
-                    likelihood.expected(labels[n], &mean, &var, &model.nodes, &mut mean_bar, &mut var_bar);
+            let (mut mean_bar, mut var_bar) = (Room::filled(0.0, classes), Room::filled(0.0, classes));
+            for i in 0..at.x.rows() {
+                let column = |of: &Mat| Room::of((0..classes).map(|c| of[(c, i)]));
+                let (y, mean, var) = (labels[row(i)], column(&at.mean), column(&at.var));
+                value += likelihood.expected(y, &mean, &var, &model.nodes, &mut mean_bar, &mut var_bar);
                 for c in 0..classes {
                     (at.mean[(c, i)], at.var[(c, i)]) = (mean_bar[c], var_bar[c]);
                 }
@@ -123,21 +125,18 @@ fn expected(model: &Svgp, rows: &[usize], at: &mut Block) -> Result<f64> {
     }
 }
 
-/// What `then` makes of each block of the rows, in their order.
+/// What `then` makes of each block of the rows listed, or of all, in their order.
 fn each_block<T: Send>(
     model: &Svgp,
-    rows: Option<&[usize]>,
-    then: impl Fn(Mat, &[usize]) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    let all: Vec<usize>;
-    let rows = match rows {
-        Some(rows) => rows,
-        None => {
-            all = (0..model.x.rows()).collect();
-            &all
-        }
+    listed: Option<&[usize]>,
+    then: impl Fn(Mat, &dyn Fn(usize) -> usize) -> Result<T> + Sync,
+) -> Result<Parts<T>> {
+    let n = listed.map_or(model.x.rows(), <[usize]>::len);
+    let one = |own: Range<usize>| match listed {
+        None => then(model.x.slice_rows(own.start, own.end), &|i| own.start + i),
+        Some(listed) => then(model.x.select_rows(&listed[own.clone()]), &|i| listed[own.start + i]),
     };
-    rows.par_chunks(part_rows(rows.len())).map(|own| then(model.x.select_rows(own), own)).collect()
+    blocks::each_of(groups(0..n, part_rows(n)), false, one).into_iter().collect()
 }
 
 /// KL(q(v) ‖ p(v)).
@@ -155,7 +154,7 @@ fn finite(value: f64) -> Result<f64> {
 /// The bound of all rows.
 pub(super) fn value(model: &Svgp) -> Result<f64> {
     let shared = Shared::new(model)?;
-    let parts = each_block(model, None, |x, rows| expected(model, rows, &mut shared.block(model, x)))?;
+    let parts = each_block(model, None, |x, row| expected(model, row, &mut shared.block(model, x)))?;
     finite(model.weight * parts.iter().sum::<f64>() - divergence(model))
 }
 
@@ -163,9 +162,9 @@ pub(super) fn value(model: &Svgp) -> Result<f64> {
 pub(super) fn gradient(model: &Svgp, rows: Option<&[usize]>, grad: &mut [f64]) -> Result<f64> {
     let shared = Shared::new(model)?;
     let scale = model.weight * rows.map_or(1.0, |r| model.x.rows() as f64 / r.len() as f64);
-    let parts = each_block(model, rows, |x, rows| {
+    let parts = each_block(model, rows, |x, row| {
         let mut at = shared.block(model, x);
-        let value = scale * expected(model, rows, &mut at)?;
+        let value = scale * expected(model, row, &mut at)?;
         at.mean.scale(scale);
         at.var.scale(scale);
         Ok(sums(model, &shared, at, value))
@@ -196,8 +195,8 @@ fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64) -> Sums {
     let (latents, b) = (at.mean.rows(), at.x.rows());
     let z = &model.z.value;
     let mut a_bar = linalg::mul_tn(&model.q_mean.value, &at.mean);
-    let mut h = Vec::with_capacity(latents);
-    let mut diag_bar = vec![0.0; b];
+    let mut h = Few::new();
+    let mut diag_bar = Room::filled(0.0, b);
     for c in 0..latents {
         let mut weighted = at.a.clone();
         for j in 0..weighted.rows() {
@@ -208,13 +207,13 @@ fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64) -> Sums {
         diag_bar.iter_mut().zip(at.var.row(c)).for_each(|(d, s)| *d += s);
     }
     shared.l.solve_lt(&mut a_bar);
-    let mut theta = vec![0.0; param::count(&model.kernel)];
+    let mut theta = Room::filled(0.0, param::count(&model.kernel));
     let mut z_bar = Mat::zeros(z.rows(), z.cols());
     let grad = KernelGrad { theta: &mut theta, x: None, z: Some(&mut z_bar) };
     model.kernel.cross_adjoint(&at.x, z, &a_bar.t(), grad);
     let grad = KernelGrad { theta: &mut theta, x: None, z: None };
     model.kernel.diag_adjoint(&at.x, &diag_bar, grad);
-    let m_bar = (0..latents).map(|c| at.mean.row(c).iter().sum()).collect();
+    let m_bar = Room::of((0..latents).map(|c| at.mean.row(c).iter().sum()));
     Sums { value, mean: linalg::mul_nt(&at.mean, &at.a), h, m_bar, theta, z: z_bar }
 }
 
@@ -232,21 +231,22 @@ fn write(model: &Svgp, shared: &Shared, total: &mut Sums, grad: &mut [f64]) {
     let into = KernelGrad { theta: &mut total.theta, x: Some(&mut total.z), z: None };
     kzz::adjoint(&*model.kernel, &model.z.value, model.jitter, &kzz_bar, into);
 
-    let mut q_mean = total.mean.clone();
-    q_mean.add_scaled(-1.0, &model.q_mean.value);
-    let (mut diagonal, mut lower) = (Vec::new(), Vec::new());
+    total.mean.add_scaled(-1.0, &model.q_mean.value);
+    let mut rest = grad;
+    for part in [&total.theta[..], &total.m_bar, total.z.as_slice(), total.mean.as_slice()] {
+        let (mine, others) = rest.split_at_mut(part.len());
+        mine.copy_from_slice(part);
+        rest = others;
+    }
+    let (diagonal, lower) = rest.split_at_mut(latents * m);
+    let (mut diagonal, mut lower) = (diagonal.iter_mut(), lower.iter_mut());
     for c in 0..latents {
         let t = &shared.roots[c];
         let pulled = linalg::mul(&total.h[c], t);
         for i in 0..m {
-            lower.extend((0..i).map(|j| 2.0 * pulled[(i, j)] - t[(i, j)]));
-            diagonal.push(2.0 * pulled[(i, i)] - t[(i, i)] + 1.0 / t[(i, i)]);
+            (0..i).zip(&mut lower).for_each(|(j, to)| *to = 2.0 * pulled[(i, j)] - t[(i, j)]);
+            let to = diagonal.next().expect("M a function");
+            *to = 2.0 * pulled[(i, i)] - t[(i, i)] + 1.0 / t[(i, i)];
         }
-    }
-    let mut rest = grad;
-    for part in [&total.theta[..], &total.m_bar, total.z.as_slice(), q_mean.as_slice(), &diagonal, &lower] {
-        let (mine, others) = rest.split_at_mut(part.len());
-        mine.copy_from_slice(part);
-        rest = others;
     }
 }
