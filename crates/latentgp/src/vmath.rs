@@ -47,11 +47,11 @@ pub(crate) fn vectorize<V: Vectorized>(v: V) -> V::Out {
 pub(crate) fn in_lanes<V: Laned>(v: V) -> V::Out {
     #[cfg(target_arch = "x86_64")]
     {
-        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
         fn avx512<V: Laned>(v: V) -> V::Out {
             v.run::<true, 8>()
         }
-        #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+        #[target_feature(enable = "avx2,fma")]
         fn avx2<V: Laned>(v: V) -> V::Out {
             v.run::<true, 4>()
         }
@@ -402,7 +402,7 @@ impl Laned for Sqrt<'_> {
     }
 }
 
-/// x ← √x for every entry, within 1 ulp above 10⁻²⁹⁰ and nearly so below.
+/// x ← √x for every entry, within 1 ulp; of subnormal numbers to 8 digits.
 pub fn sqrt_in_place(x: &mut [f64]) {
     in_lanes(Sqrt(x));
 }

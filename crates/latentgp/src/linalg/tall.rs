@@ -13,7 +13,7 @@ use std::ops::Range;
 /// sums keep the machine busy, and fit its registers.
 const FIVE: usize = 5;
 const EIGHT: usize = 8;
-/// Lines of a panel at the most: 16 KB on a machine of four lanes.
+/// Lines of a panel at the most: 16 KB of two registers of four numbers, 48 KB of three of eight.
 const LINES: usize = 256;
 /// Rows that go along all panels before the next ones do: whole groups of either.
 const ROWS: usize = 40;
@@ -115,7 +115,7 @@ struct Rows<'r, 'a> {
 
 impl Rows<'_, '_> {
     /// What some rows give to the columns of a panel, or, if they are not the first ones, add to them. The first tile copies
-    /// lines as it meets them, unless it is the only one. During the second those of the next panel are fetched, and during
+    /// lines as it meets them, and fetches those of the next panel if it is the only one. During the second those of the next panel are fetched, and during
     /// the third, where all columns are wanted, part of the rows that follow, which take longer to come.
     #[inline(always)]
     fn along<const FMA: bool, const L: usize, const V: usize>(
@@ -171,10 +171,8 @@ impl Rows<'_, '_> {
         let mut sums = [[Lanes::ZERO; V]; FIVE];
         for ((five, line), row) in fives.iter().zip(panel).zip(self.b.chunks_exact(self.of.stride)) {
             if KIND == COPY || KIND == FETCH_ROWS {
-                let own: &[Lanes<FMA, L>] = Numbers::read(&row[from..from + V * L]);
-                for v in 0..V {
-                    line[v] = own[v];
-                }
+                let own: &[[Lanes<FMA, L>; V]] = Numbers::read(&row[from..from + V * L]);
+                *line = own[0];
             }
             if KIND == FETCH || KIND == FETCH_ROWS {
                 for more in (0..V * L).step_by(CACHE_LINE) {

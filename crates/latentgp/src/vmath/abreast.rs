@@ -98,9 +98,9 @@ fn abreast<const FMA: bool, const L: usize, const K: usize>(registers: &mut [Lan
     // SAFETY: as many numbers on either side; such loops are run where the instructions were detected, and there is none.
     unsafe {
         use std::mem::transmute_copy as seen;
-        match (K, L) {
-            (ABREAST, 8) => *registers = seen(&x86::abreast_wide(seen(registers))),
-            (ABREAST, 4) => *registers = seen(&x86::abreast(seen(registers))),
+        match (FMA, K, L) {
+            (true, ABREAST, 8) => *registers = seen(&x86::abreast_wide(seen(registers))),
+            (true, ABREAST, 4) => *registers = seen(&x86::abreast(seen(registers))),
             _ => {}
         }
     }

@@ -37,6 +37,7 @@ pub trait Shape: Copy + Default + Send + Sync + 'static {
     /// root, loops may take it ahead, as processors take roots beside other work but not if it waits for them.
     #[inline(always)]
     fn argument(r2: f64) -> f64 {
+        const { assert!(!Self::HAS_POWER || Self::ROOT_OF.is_some(), "a shape with a power says its argument") };
         Self::ROOT_OF.map_or(r2, |by| root(by, r2))
     }
     /// κ and ∂κ/∂r² from the [`argument`](Self::argument) and its power of two.
@@ -122,7 +123,7 @@ impl Shape for shape::Matern52 {
     #[inline(always)]
     fn kappa_of<const FMA: bool>(y: f64, power: f64, _: f64) -> (f64, f64) {
         let a = -LN_2 * y;
-        (power * (1.0 + a + a * a / 3.0), -5.0 / 6.0 * power * (1.0 + a))
+        (power * (1.0 + a + a * a * (1.0 / 3.0)), -5.0 / 6.0 * power * (1.0 + a))
     }
 }
 
@@ -142,7 +143,7 @@ impl Shape for shape::RationalQuadratic {
     }
 }
 
-/// Numbers that go together: four registers of most machines.
+/// Numbers that go together: four registers of most machines, two where they hold eight.
 const SOME: usize = 16;
 
 /// Takes a row from arguments to σ²κ, with σ²∂κ/∂r² in `slopes` unless that is empty, while the `next` row, which may be empty,
@@ -187,9 +188,12 @@ fn scaled<S: Shape, const FMA: bool, const L: usize>(
         powers = arguments;
         exp2_decays::<FMA, L>(&mut powers);
     }
-    let kappa = |i: usize| S::kappa_of::<FMA>(arguments[i], powers[i], alpha);
-    *row = std::array::from_fn(|i| variance * kappa(i).0);
+    for i in 0..SOME {
+        row[i] = variance * S::kappa_of::<FMA>(arguments[i], powers[i], alpha).0;
+    }
     if let Some(slopes) = slopes {
-        *slopes = std::array::from_fn(|i| variance * kappa(i).1);
+        for i in 0..SOME {
+            slopes[i] = variance * S::kappa_of::<FMA>(arguments[i], powers[i], alpha).1;
+        }
     }
 }
