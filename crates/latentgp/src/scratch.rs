@@ -22,9 +22,9 @@ const OWN_NUMBERS: usize = 1 << 15;
 /// So many large buffers that are no thread's own are kept, or small ones of a size.
 const MOST_BUFFERS: usize = 256;
 const MOST_ALIKE: usize = 1 << 14;
-/// So many numbers in all large ones, 34 MB, and in all small ones: 50 MB, more than a rule keeps for the way back.
+/// So many numbers in all large ones, 34 MB, and in all small ones: 67 MB, half as much again as a rule keeps for the way back.
 const MOST_LARGE: usize = 1 << 22;
-const MOST_SMALL: usize = 3 << 21;
+const MOST_SMALL: usize = 1 << 23;
 
 type Shelves = [Vec<Vec<f64>>; SHELVES];
 const EMPTY: Shelves = [const { Vec::new() }; SHELVES];
