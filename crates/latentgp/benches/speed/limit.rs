@@ -1,6 +1,6 @@
 //! What the machine can do: peak rates of the matrix product and of the vectorised functions that the library uses.
 
-use crate::timing::best_of;
+use crate::timing::seconds_of;
 use latentgp::linalg::{self, Op};
 use latentgp::{Mat, vmath};
 
@@ -15,7 +15,8 @@ pub struct Work {
     pub flops: f64,
 }
 
-/// Operations a second.
+/// Operations a second, the most that were seen.
+#[derive(Clone, Copy, Default)]
 pub struct Limit {
     pub exps: f64,
     pub roots: f64,
@@ -30,14 +31,11 @@ const SIDE: usize = 192;
 const TIMES: usize = 2000;
 
 impl Limit {
-    /// All threads of the pool at once, each on numbers of its own.
-    pub fn measure(pool: &rayon::ThreadPool, seconds: f64) -> Self {
+    /// Measures again, all threads of the pool at once, each on numbers of its own: some ten milliseconds.
+    pub fn raise(&mut self, pool: &rayon::ThreadPool) {
         let threads = pool.current_num_threads() as f64;
         let rate = |count: f64, each: &(dyn Fn() + Sync)| {
-            let once = &mut || {
-                pool.broadcast(|_| each());
-            };
-            threads * count / best_of(seconds, once).as_secs_f64()
+            threads * count / seconds_of(|| drop(pool.broadcast(|_| each())))
         };
         let line = |i: usize| (i as f64 * 0.01).sin().abs() * 40.0;
         let apply = |f: fn(&mut [f64]), by: f64| {
@@ -59,11 +57,10 @@ impl Limit {
             }
             std::hint::black_box(c);
         };
-        Limit {
-            exps: rate((LINE * TIMES) as f64, &apply(vmath::exp2_decay_in_place, -0.5)),
-            roots: rate((LINE * TIMES) as f64, &apply(vmath::sqrt_in_place, 0.5)),
-            flops: rate(2.0 * (SIDE * SIDE * SIDE * (TIMES / 40)) as f64, &product),
-        }
+        let numbers = (LINE * TIMES) as f64;
+        self.exps = self.exps.max(rate(numbers, &apply(vmath::exp2_decay_in_place, -0.5)));
+        self.roots = self.roots.max(rate(numbers, &apply(vmath::sqrt_in_place, 0.5)));
+        self.flops = self.flops.max(rate(2.0 * (SIDE * SIDE * SIDE * (TIMES / 40)) as f64, &product));
     }
 
     /// The time of some work at these rates.

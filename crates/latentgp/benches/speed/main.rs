@@ -6,9 +6,9 @@
 //! cargo bench -p latentgp -- exact --threads 1 --json out.json
 //! ```
 //!
-//! A line has the best time of many, the operations that the mathematics asks for, and the time that they would take
-//! at the peak rates of this machine, measured in the same run: that of the matrix product and that of the vectorised
-//! functions which the library uses. The fraction is the second time over the first.
+//! A line has the best time of many, the operations that the mathematics asks for, the time that they would take at the
+//! peak rates of this machine, the part that this is of the best, and the gain over the first number of threads. The rates
+//! are the best of the same run: that of the matrix product and those of the vectorised functions which the library uses.
 
 mod bound;
 mod exact;
