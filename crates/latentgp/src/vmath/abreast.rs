@@ -67,6 +67,9 @@ fn exp2<const FMA: bool, const L: usize, const LESS_ONE: bool, const K: usize>(y
         }
         return;
     }
+    if L == 8 && !LESS_ONE {
+        return exp2_of_sixteenths(y);
+    }
     let all = Lanes::<FMA, L>::all;
     let (mut f, mut powers, mut sums) = ([all(0.0); K], [all(0.0); K], [all(EXP2[EXP2.len() - 1]); K]);
     for i in 0..K {
@@ -88,6 +91,45 @@ fn exp2<const FMA: bool, const L: usize, const LESS_ONE: bool, const K: usize>(y
             true => (sums[i] * f[i]).mul_add(powers[i], powers[i] - all(1.0)),
             false => sums[i].mul_add(f[i], all(1.0)) * powers[i],
         };
+    }
+}
+
+/// 2^f = 1 + f Σ c_k fᵏ for |f| ≤ 1/32: the sum goes through (2^f − 1)/f at the Chebyshev points, and 2^f is 2·10⁻¹⁷ off at the
+/// most.
+const EXP2_SMALL: [f64; 6] = [
+    6.931_471_805_599_457e-1,
+    2.402_265_069_591_007_5e-1,
+    5.550_410_865_663_93e-2,
+    9.618_129_106_919_537e-3,
+    1.333_378_157_678_426_8e-3,
+    1.540_372_398_074_925_6e-4,
+];
+
+/// Adding 1.5 · 2⁴⁸ rounds to sixteenths, of which the last four bits tell those of the fraction.
+const ROUND_SIXTEENTHS: f64 = 422_212_465_065_984.0 + 1023.0;
+
+/// 2^y, for y ≤ 0: that of the nearest sixteenth, whose fraction a machine of eight lanes looks up in two registers, times that
+/// of the rest, for which half the polynomial is enough.
+#[inline(always)]
+fn exp2_of_sixteenths<const FMA: bool, const L: usize, const K: usize>(y: &mut [Lanes<FMA, L>; K]) {
+    let all = Lanes::<FMA, L>::all;
+    let (mut f, mut powers) = ([all(0.0); K], [all(0.0); K]);
+    let mut sums = [all(EXP2_SMALL[EXP2_SMALL.len() - 1]); K];
+    for i in 0..K {
+        // The second is taken where one is not a number.
+        let own = all(EXP2_LEAST).max(y[i]);
+        let shifted = own + all(ROUND_SIXTEENTHS);
+        f[i] = own - (shifted - all(ROUND_SIXTEENTHS));
+        powers[i] = shifted.power_of_low_sixteenths();
+    }
+    for k in (0..EXP2_SMALL.len() - 1).rev() {
+        for i in 0..K {
+            sums[i] = sums[i].mul_add(f[i], all(EXP2_SMALL[k]));
+        }
+        abreast(&mut sums);
+    }
+    for i in 0..K {
+        y[i] = (sums[i] * f[i]).mul_add(powers[i], powers[i]);
     }
 }
 

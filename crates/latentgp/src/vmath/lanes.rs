@@ -13,6 +13,36 @@ use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 #[repr(transparent)]
 pub(crate) struct Lanes<const FMA: bool, const L: usize>(pub [f64; L]);
 
+/// What is added to j, the number of sixteenths, 48 bits further left, so that the mantissa is that of 2^(j/16).
+const SIXTEENTHS: [u64; 16] = {
+    /// 2^(j/16).
+    const POWERS: [f64; 16] = [
+        1.0,
+        1.044_273_782_427_413_8,
+        1.090_507_732_665_257_7,
+        1.138_788_634_756_691_6,
+        1.189_207_115_002_721,
+        1.241_857_812_073_484,
+        1.296_839_554_651_009_6,
+        1.354_255_546_936_892_7,
+        1.414_213_562_373_095_1,
+        1.476_826_145_939_499_3,
+        1.542_210_825_407_940_7,
+        1.610_490_331_949_254_3,
+        1.681_792_830_507_429,
+        1.756_252_160_373_299_5,
+        1.834_008_086_409_342_4,
+        1.915_206_561_397_147_4,
+    ];
+    let mut bits = [0; 16];
+    let mut j = 0;
+    while j < 16 {
+        bits[j] = POWERS[j].to_bits().wrapping_sub(1f64.to_bits()).wrapping_sub((j as u64) << 48);
+        j += 1;
+    }
+    bits
+};
+
 /// What one instruction does to every lane, of some operands.
 macro_rules! lanewise {
     ($wide:ident, $narrow:ident, $plain:expr, $($operand:ident),+) => {{
@@ -139,6 +169,27 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
             out[l] = f64::from_bits(self.0[l].to_bits() << 52);
         }
         Lanes(out)
+    }
+
+    /// The power of 2 whose exponent, 1023 added to it, is in the low bits, the last four of them sixteenths.
+    #[inline(always)]
+    pub fn power_of_low_sixteenths(self) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if FMA && L == 8 {
+            use std::arch::x86_64::{_mm512_add_epi64, _mm512_permutex2var_epi64, _mm512_slli_epi64};
+            use std::mem::transmute_copy as seen;
+            let (low, high) = SIXTEENTHS.split_at(8);
+            // SAFETY: as in `lanewise`; eight numbers are read on either side.
+            return unsafe {
+                let (low, high) = (low.as_ptr().cast::<[u64; 8]>(), high.as_ptr().cast::<[u64; 8]>());
+                let own = _mm512_permutex2var_epi64(seen(&*low), seen(&self), seen(&*high));
+                seen(&_mm512_add_epi64(own, _mm512_slli_epi64::<48>(seen(&self))))
+            };
+        }
+        Lanes(self.0.map(|v| {
+            let bits = v.to_bits();
+            f64::from_bits(SIXTEENTHS[bits as usize % 16].wrapping_add(bits << 48))
+        }))
     }
 
     /// Σ over the lanes, also where no such loop runs.
@@ -296,6 +347,8 @@ mod tests {
             all((a * a).root(), &|a, _, _| a.abs());
             let bits = Lanes::<FMA, L>::all(f64::from_bits(1023 + 5));
             all(bits.power_of_low_bits(), &|_, _, _| 32.0);
+            let bits = Lanes::<FMA, L>::all(f64::from_bits(((1023 - 3) << 4) + 5));
+            all(bits.power_of_low_sixteenths(), &|_, _, _| (5.0 / 16.0 - 3.0f64).exp2());
             assert!((a.fold() - a.sum()).abs() < 1e-14);
             let nan = Lanes::<FMA, L>::all(f64::NAN);
             all(nan.max(a), &|a, _, _| a);
