@@ -43,14 +43,6 @@ impl Points {
         self.mean.cols()
     }
 
-    /// Zeros in the columns of lanes that have no point of their own.
-    pub fn blank(&self, k: &mut Mat) {
-        let (own, lanes) = (self.points.len(), self.lanes());
-        if own < lanes {
-            k.as_mut_slice().chunks_exact_mut(lanes).for_each(|arm| arm[own..].fill(0.0));
-        }
-    }
-
     /// Adds the gradients to rows of μ̄ and S̄; S̄ = ∂F/∂√S / 2√S.
     pub fn hand_out(&self, mean: &mut [f64], var: &mut [f64]) {
         let dim = self.mean.rows();

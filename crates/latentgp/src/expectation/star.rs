@@ -100,7 +100,7 @@ impl<'a> Stars<'a> {
             block.kept = Scratch::take(kept);
         }
         self.kernel.star_cross(self.z, &star, &mut block.kept[..kept], block.k.as_mut_slice());
-        tile.blank(&mut block.k);
+        blank(tile, arms, &mut block.k);
     }
 
     /// The lower triangle of Ψ2 of some points, and K of the last tile; adds their rows of Ψ1.
@@ -160,7 +160,7 @@ impl<'a> Stars<'a> {
                 }
                 let Block { k, kept } = kept.unwrap_or(&block);
                 scratch::shape(&mut k_bar, m, k.cols());
-                spread(psi1_bar, &tile, &mut k_bar);
+                spread(psi1_bar, &tile, arms.all().len(), &mut k_bar);
                 linalg::gemm(1.0, doubled, Op::N, k, Op::N, &mut k_bar);
                 let Points { mean, std, mean_bar, std_bar, .. } = &mut tile;
                 let grad = StarGrad { mean: mean_bar, std: std_bar, gathered: &mut gathered };
@@ -253,6 +253,19 @@ impl<'a> Stars<'a> {
     }
 }
 
+/// Zeros in the places of lanes that have no point of their own.
+fn blank(tile: &Points, arms: &Arms, k: &mut Mat) {
+    let own = tile.points.len() % LANES;
+    if own > 0 {
+        let last = arms.all().len() * LANES;
+        for j in 0..k.rows() {
+            let row = k.row_mut(j);
+            let from = row.len() - last;
+            row[from..].as_chunks_mut::<LANES>().0.iter_mut().for_each(|place| place[own..].fill(0.0));
+        }
+    }
+}
+
 /// Adds Σ w_s K_sᵀ of B points to rows of Ψ1.
 struct AddPsi1<'a> {
     arms: &'a Arms,
@@ -265,12 +278,11 @@ impl Vectorized for AddPsi1<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let (m, arms) = (self.k.rows(), self.arms.all());
-        let chunks = self.k.cols() / (LANES * arms.len());
         for j in 0..m {
-            let k = self.k.row(j).as_chunks::<LANES>().0;
-            for (c, rows) in self.psi1.chunks_mut(LANES * m).enumerate() {
+            let chunks = self.k.row(j).as_chunks::<LANES>().0.chunks_exact(arms.len());
+            for (k, rows) in chunks.zip(self.psi1.chunks_mut(LANES * m)) {
                 let mut sum = [0.0; LANES];
-                for (arm, k) in arms.iter().zip(k.iter().skip(c).step_by(chunks)) {
+                for (arm, k) in arms.iter().zip(k) {
                     for i in 0..LANES {
                         sum[i] = fma::<FMA>(arm.weight, k[i], sum[i]);
                     }
@@ -283,25 +295,24 @@ impl Vectorized for AddPsi1<'_> {
 
 /// K W.
 fn weigh(arms: &Arms, k: &Mat, out: &mut Mat) {
-    let lanes = k.cols() / arms.all().len();
     scratch::shape(out, k.rows(), k.cols());
-    for j in 0..k.rows() {
-        let columns = out.row_mut(j).chunks_exact_mut(lanes).zip(k.row(j).chunks_exact(lanes));
-        for ((out, k), arm) in columns.zip(arms.all()) {
-            out.iter_mut().zip(k).for_each(|(out, k)| *out = arm.weight * k);
-        }
+    let places =
+        out.as_mut_slice().as_chunks_mut::<LANES>().0.iter_mut().zip(k.as_slice().as_chunks::<LANES>().0);
+    for ((out, k), arm) in places.zip(arms.all().iter().cycle()) {
+        out.iter_mut().zip(k).for_each(|(out, k)| *out = arm.weight * k);
     }
 }
 
-/// Writes Ψ̄1ᵀ of a tile's points to the columns of every arm; zero where a lane has no point of its own.
-fn spread(psi1_bar: &Mat, tile: &Points, k_bar: &mut Mat) {
-    let lanes = tile.lanes();
-    for j in 0..k_bar.rows() {
-        let (first, others) = k_bar.row_mut(j).split_at_mut(lanes);
-        first.fill(0.0);
-        first.iter_mut().zip(tile.points.clone()).for_each(|(bar, n)| *bar = psi1_bar[(n, j)]);
-        for arm in others.chunks_exact_mut(lanes) {
-            arm.iter_mut().zip(&*first).for_each(|(bar, first)| *bar = *first);
+/// Writes Ψ̄1ᵀ of a tile's points to the places of every arm; zero where a lane has no point of its own.
+fn spread(psi1_bar: &Mat, tile: &Points, arms: usize, k_bar: &mut Mat) {
+    let m = k_bar.rows();
+    let rows = psi1_bar.as_slice()[tile.points.start * m..tile.points.end * m].chunks(LANES * m);
+    for (c, rows) in rows.enumerate() {
+        for j in 0..m {
+            let mut own = [0.0; LANES];
+            own.iter_mut().zip(rows.chunks_exact(m)).for_each(|(own, row)| *own = row[j]);
+            let places = &mut k_bar.row_mut(j)[c * arms * LANES..(c + 1) * arms * LANES];
+            places.as_chunks_mut().0.iter_mut().for_each(|place| *place = own);
         }
     }
 }

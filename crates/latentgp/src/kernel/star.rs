@@ -2,7 +2,7 @@
 //!
 //! A stationary kernel has their distances from that of the centre with one term exchanged, so that a pair costs the same in
 //! any number of dimensions. Centres lie in lanes: coordinate q of all of them is contiguous, and so is what the kernel says
-//! of one arm and one z, so that nothing is summed or padded across a vector register.
+//! of one arm of some of them and one z, so that nothing is summed or padded across a vector register.
 
 use super::Kernel;
 use crate::mat::Mat;
@@ -62,7 +62,8 @@ impl Arms {
     }
 }
 
-/// The points μ_i + ξ_s √S_iq e_q of B centres i and all arms s = (q, ξ_s); place s·B + i is arm s of centre i.
+/// The points μ_i + ξ_s √S_iq e_q of B centres i and all arms s = (q, ξ_s). [`LANES`] centres go together, all arms of them
+/// before those of the next: place (cS + s)·LANES + l is arm s of centre c·LANES + l.
 #[derive(Clone, Copy, Debug)]
 pub struct Star<'a> {
     /// μ, Q×B; B is a multiple of [`LANES`].

@@ -143,13 +143,23 @@ impl Shape for shape::RationalQuadratic {
     }
 }
 
-/// Numbers that go together: four registers of most machines, two where they hold eight.
-const SOME: usize = 16;
-
 /// Takes a row from arguments to σ²κ, with σ²∂κ/∂r² in `slopes` unless that is empty, while the `next` row, which may be empty,
-/// goes from r² to arguments: its roots are taken beside the powers.
+/// goes from r² to arguments: its roots are taken beside the powers. Four registers go together.
 #[inline(always)]
 pub(super) fn advance<S: Shape, const FMA: bool, const L: usize>(
+    row: &mut [f64],
+    next: &mut [f64],
+    slopes: &mut [f64],
+    scales: (f64, f64),
+) {
+    match L {
+        8 => advance_some::<S, FMA, L, 32>(row, next, slopes, scales),
+        _ => advance_some::<S, FMA, L, 16>(row, next, slopes, scales),
+    }
+}
+
+#[inline(always)]
+fn advance_some<S: Shape, const FMA: bool, const L: usize, const SOME: usize>(
     row: &mut [f64],
     next: &mut [f64],
     slopes: &mut [f64],
@@ -163,13 +173,13 @@ pub(super) fn advance<S: Shape, const FMA: bool, const L: usize>(
         if let Some(next) = next.next() {
             arguments::<S, FMA, L>(next);
         }
-        scaled::<S, FMA, L>(row, slopes.next(), variance, alpha);
+        scaled::<S, FMA, L, SOME>(row, slopes.next(), variance, alpha);
     }
     if !last.is_empty() {
         arguments::<S, FMA, L>(last_next);
         let (mut all, mut own) = ([0.0; SOME], [0.0; SOME]);
         all[..last.len()].copy_from_slice(last);
-        scaled::<S, FMA, L>(&mut all, Some(&mut own), variance, alpha);
+        scaled::<S, FMA, L, SOME>(&mut all, Some(&mut own), variance, alpha);
         last.copy_from_slice(&all[..last.len()]);
         last_slopes.copy_from_slice(&own[..last_slopes.len()]);
     }
@@ -177,7 +187,7 @@ pub(super) fn advance<S: Shape, const FMA: bool, const L: usize>(
 
 /// From some arguments to σ²κ, with σ²∂κ/∂r² where it is wanted.
 #[inline(always)]
-fn scaled<S: Shape, const FMA: bool, const L: usize>(
+fn scaled<S: Shape, const FMA: bool, const L: usize, const SOME: usize>(
     row: &mut [f64; SOME],
     slopes: Option<&mut [f64; SOME]>,
     variance: f64,

@@ -125,12 +125,12 @@ fn distances<const FMA: bool, const L: usize, const V: usize>(
     let (mean, std) = (Numbers::read(at.mean.as_slice()), <Centres<FMA, L, V>>::read(at.std.as_slice()));
     let (arms, chunks) = (at.arms.all(), at.mean.cols() / LANES);
     let row: &mut [Centres<FMA, L, V>] = Numbers::read_mut(row);
-    for c in 0..chunks {
+    for (c, row) in row.chunks_exact_mut(arms.len()).enumerate() {
         let sum = place(axes, inverse, mean, c, z);
         for (q, ([e, ..], inverse)) in axes.iter().zip(inverse).enumerate() {
-            let (std, rest) = (&std[q * chunks + c], rest(&sum, e));
-            for s in at.arms.along(q) {
-                let (reach, to) = (Lanes::all(arms[s].xi * inverse), &mut row[s * chunks + c]);
+            let (std, rest, own) = (&std[q * chunks + c], rest(&sum, e), at.arms.along(q));
+            for (arm, to) in arms[own.clone()].iter().zip(&mut row[own]) {
+                let reach = Lanes::all(arm.xi * inverse);
                 for v in 0..V {
                     let moved = reach.mul_add(std[v], e[v]);
                     to[v] = moved.mul_add(moved, rest[v]);
@@ -215,19 +215,21 @@ impl<S: Shape> Pull<'_, S> {
         let rows = read(self.k).chunks_exact(width).zip(read(self.bar).chunks_exact(width));
         for (j, ((k, bar), slope)) in rows.zip(read(self.slope).chunks_exact(width)).enumerate() {
             axes.iter_mut().for_each(|[.., z_sum]| *z_sum = [Lanes::ZERO; V]);
-            for c in 0..chunks {
+            let own = k.chunks_exact(all.len()).zip(bar.chunks_exact(all.len()));
+            for (c, ((k, bar), slope)) in own.zip(slope.chunks_exact(all.len())).enumerate() {
                 let sum = place(axes, inverse, mean, c, z.row(j));
                 let mut g_all = [Lanes::ZERO; V];
                 for (q, (axis, &inverse)) in axes.iter_mut().zip(inverse).enumerate() {
                     let (at, [e, along, _]) = (q * chunks + c, axis);
                     let mut a = [[Lanes::ZERO; V]; 3];
-                    for s in arms.along(q) {
-                        let (xi, weight, at) = (all[s].xi, all[s].weight, s * chunks + c);
-                        let (one, two) = (Lanes::all(xi), Lanes::all(xi * xi));
+                    let own = arms.along(q);
+                    let values = k[own.clone()].iter().zip(&bar[own.clone()]).zip(&slope[own.clone()]);
+                    for (arm, ((k, bar), slope)) in all[own].iter().zip(values) {
+                        let (one, two) = (Lanes::all(arm.xi), Lanes::all(arm.xi * arm.xi));
                         for v in 0..V {
-                            let bar = bar[at][v] * weight;
-                            let g = bar * slope[at][v];
-                            total[v] = bar.mul_add(k[at][v], total[v]);
+                            let bar = bar[v] * arm.weight;
+                            let g = bar * slope[v];
+                            total[v] = bar.mul_add(k[v], total[v]);
                             a[0][v] += g;
                             a[1][v] = g.mul_add(one, a[1][v]);
                             a[2][v] = g.mul_add(two, a[2][v]);
@@ -235,11 +237,11 @@ impl<S: Shape> Pull<'_, S> {
                         if S::HAS_ALPHA {
                             let rest = rest(&sum, e);
                             for v in 0..V {
-                                let moved = e[v] + std[q * chunks + c][v] * (xi * inverse);
+                                let moved = e[v] + std[at][v] * (arm.xi * inverse);
                                 let r2 = moved.mul_add(moved, rest[v]);
                                 for l in 0..L {
                                     let slope = variance * S::kappa_alpha(r2.0[l], alpha);
-                                    alpha_bar += weight * bar[at][v].0[l] * slope;
+                                    alpha_bar += arm.weight * bar[v].0[l] * slope;
                                 }
                             }
                         }
