@@ -2,6 +2,8 @@
 //!
 //! The blocks follow from the shapes alone, and so does the order in which sums over them are taken.
 
+mod team;
+
 use crate::linalg::tall::{self, Packed};
 use crate::mat::Mat;
 use crate::scratch;
@@ -9,6 +11,8 @@ use crate::vmath::{CACHE_LINE, groups};
 use rayon::prelude::*;
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Rows go in this many parts at the most.
 pub(crate) const PARTS: usize = 32;
@@ -28,19 +32,50 @@ pub(crate) fn part_rows(n: usize) -> usize {
 /// Below so many operations, some ten microseconds, waking other threads costs more than they save.
 const WORTH: usize = 1 << 17;
 
-/// Does so many operations, roughly, on a thread of the pool, so that the parallel steps among them hand nothing over: each
-/// would wake and wait.
-pub(crate) fn together<T: Send>(cost: usize, work: impl FnOnce() -> T + Send) -> T {
-    if cost < WORTH { work() } else { rayon::scope(|_| work()) }
+/// Does so many operations, roughly, on a thread of the pool, so that the parallel pieces among them hand nothing over: each
+/// would wake and wait. The other threads stay awake for them.
+pub(crate) fn step<T: Send>(cost: usize, work: impl FnOnce() -> T + Send) -> T {
+    if cost < WORTH { work() } else { team::step(PARTS - 1, work) }
 }
 
-/// Both, side by side if what they belong to has so many operations that other threads are awake.
+/// Does what has parallel pieces of its own on a thread of the pool.
+pub(crate) fn together<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    rayon::scope(|_| work())
+}
+
+/// Both, side by side if what they belong to has so many operations that other threads are awake. In a [`step`], neither has
+/// parallel pieces of its own.
 pub(crate) fn beside<A: Send, B: Send>(
     cost: usize,
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B + Send,
 ) -> (A, B) {
-    if cost < WORTH { (first(), second()) } else { rayon::join(first, second) }
+    if cost < WORTH || team::is_busy() {
+        return (first(), second());
+    }
+    let slots = (Mutex::new((Some(first), None)), Mutex::new((Some(second), None)));
+    let shared = team::share(2, &|part| match part {
+        0 => finish(&slots.0, |first| first()),
+        _ => finish(&slots.1, |second| second()),
+    });
+    if !shared {
+        rayon::join(|| finish(&slots.0, |first| first()), || finish(&slots.1, |second| second()));
+    }
+    (taken(slots.0), taken(slots.1))
+}
+
+/// What is to be done, and what came of it.
+type Slot<I, T> = Mutex<(Option<I>, Option<T>)>;
+
+/// Does what is to be done.
+fn finish<I, T>(slot: &Slot<I, T>, work: impl FnOnce(I) -> T) {
+    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    slot.1 = slot.0.take().map(work);
+}
+
+/// What came of it.
+fn taken<I, T>(slot: Slot<I, T>) -> T {
+    slot.into_inner().unwrap_or_else(PoisonError::into_inner).1.expect("every part is done")
 }
 
 /// From so many numbers on, some ten microseconds to copy, other threads save more than it costs to call them.
@@ -54,7 +89,7 @@ pub(crate) fn in_a_pool() -> bool {
 /// Calls `work` for pieces of `out`, each number of which follows from its place alone: on all threads of the pool that it is
 /// called in, if any. It starts none of its own.
 pub(crate) fn each_piece(out: &mut [f64], work: impl Fn(Range<usize>, &mut [f64]) + Sync) {
-    if out.len() < MANY || !in_a_pool() {
+    if out.len() < MANY || !in_a_pool() || team::is_busy() {
         return work(0..out.len(), out);
     }
     out.par_chunks_mut(MANY / 4).enumerate().for_each(|(i, piece)| {
@@ -105,21 +140,23 @@ pub(crate) fn each_of<I: Send, T: Send>(
     alone: bool,
     work: impl Fn(I) -> T + Sync,
 ) -> Parts<T> {
-    if alone {
+    if alone || team::is_busy() {
         return parts.map(work).collect();
     }
-    let mut all: Parts<(Option<I>, Option<T>)> = parts.map(|part| (Some(part), None)).collect();
-    fill(&mut all, &work);
-    all.into_iter().filter_map(|(_, done)| done).collect()
+    let all: Parts<Slot<I, T>> = parts.map(|part| Mutex::new((Some(part), None))).collect();
+    if !team::share(all.len(), &|i| finish(&all[i], &work)) {
+        fill(&all, &work);
+    }
+    all.into_iter().map(taken).collect()
 }
 
 /// Does them all, half by half.
-fn fill<I: Send, T: Send>(all: &mut [(Option<I>, Option<T>)], work: &(impl Fn(I) -> T + Sync)) {
+fn fill<I: Send, T: Send>(all: &[Slot<I, T>], work: &(impl Fn(I) -> T + Sync)) {
     match all {
         [] => {}
-        [(part, done)] => *done = part.take().map(work),
+        [one] => finish(one, work),
         _ => {
-            let (left, right) = all.split_at_mut(all.len() / 2);
+            let (left, right) = all.split_at(all.len() / 2);
             rayon::join(|| fill(left, work), || fill(right, work));
         }
     }
@@ -135,7 +172,64 @@ pub(crate) fn sum_parts<T: Send>(
 ) -> T {
     debug_assert!(n > 0);
     let parts: Parts<_> = groups(0..n, part_rows(n)).collect();
-    sum_some(&parts, is_little(n, cost), &work, &add)
+    let alone = is_little(n, cost) || team::is_busy();
+    if !alone {
+        let sums = Sums::new(parts.len());
+        if team::share(parts.len(), &|i| sums.put(i, work(parts[i].clone()), &add)) {
+            return sums.all();
+        }
+    }
+    sum_some(&parts, alone, &work, &add)
+}
+
+/// Sums of parts that come in any order, taken in that of [`sum_some`].
+struct Sums<T> {
+    /// The sum of some parts, in the place of the first of them.
+    of: Parts<Mutex<Option<T>>>,
+    /// Whether one half of what is split before this part is there.
+    half: Parts<AtomicBool>,
+}
+
+impl<T> Sums<T> {
+    fn new(parts: usize) -> Self {
+        Sums {
+            of: (0..parts).map(|_| Mutex::new(None)).collect(),
+            half: (0..parts).map(|_| AtomicBool::new(false)).collect(),
+        }
+    }
+
+    fn at(&self, part: usize) -> std::sync::MutexGuard<'_, Option<T>> {
+        self.of[part].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts what came of a part, and adds what can be added.
+    fn put(&self, part: usize, own: T, add: &impl Fn(&mut T, T)) {
+        *self.at(part) = Some(own);
+        // The halves that the part is in, from all parts to itself: where they begin and where they are split.
+        let mut halves = SmallVec::<[(usize, usize); 8]>::new();
+        let (mut from, mut to) = (0, self.of.len());
+        while to - from > 1 {
+            let split = from + (to - from) / 2;
+            halves.push((from, split));
+            if part < split { to = split } else { from = split }
+        }
+        while let Some((from, split)) = halves.pop() {
+            // Whoever comes second adds both.
+            if !self.half[split].swap(true, Ordering::AcqRel) {
+                return;
+            }
+            let other = self.at(split).take();
+            if let (Some(sum), Some(other)) = (self.at(from).as_mut(), other) {
+                add(sum, other);
+            }
+        }
+    }
+
+    fn all(self) -> T {
+        let first =
+            self.of.into_iter().next().and_then(|of| of.into_inner().unwrap_or_else(PoisonError::into_inner));
+        first.expect("the sum of all parts")
+    }
 }
 
 fn sum_some<T: Send>(
@@ -236,6 +330,21 @@ mod tests {
     }
 
     #[test]
+    fn both_are_done_and_parts_keep_their_places() {
+        for threads in [1, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let all = || {
+                let squares = each_of(0..29, false, |i| i * i);
+                (beside(WORTH, || 1, || "two"), beside(0, || 1, || "two"), squares)
+            };
+            let squares: Parts<_> = (0..29).map(|i| i * i).collect();
+            for found in [pool.install(all), pool.install(|| step(WORTH, all))] {
+                assert_eq!(found, ((1, "two"), (1, "two"), squares.clone()));
+            }
+        }
+    }
+
+    #[test]
     fn pieces_make_the_whole() {
         for len in [0, 5, MANY - 1, MANY, 3 * MANY + 7] {
             let from: Vec<f64> = (0..len).map(|i| i as f64).collect();
@@ -258,10 +367,17 @@ mod tests {
         for n in [1, 64, 1000, 4321] {
             let on = |threads: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| sum_parts(n, WORTH, work, add))
+                pool.install(|| {
+                    let plain = sum_parts(n, WORTH, work, add);
+                    let in_a_step = step(WORTH, || sum_parts(n, WORTH, work, add));
+                    assert_eq!(plain, in_a_step);
+                    plain
+                })
             };
             let (sum, parts) = on(1);
-            assert_eq!(on(3), (sum, parts.clone()));
+            for threads in [2, 3, 7] {
+                assert_eq!(on(threads), (sum, parts.clone()));
+            }
             assert!((sum - (0..n).map(|i| (i as f64).sin()).sum::<f64>()).abs() < 1e-12);
             assert_eq!(parts.into_iter().flatten().collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
         }

@@ -165,7 +165,7 @@ pub(crate) fn best_of<M: Send>(
     run: impl Fn(usize) -> Result<Fitted<M>> + Send + Sync,
 ) -> Result<Fitted<M>> {
     let all: Vec<Result<Fitted<M>>> =
-        blocks::together(usize::MAX, || (0..runs.max(1)).into_par_iter().map(run).collect());
+        blocks::together(|| (0..runs.max(1)).into_par_iter().map(run).collect());
     let evidences = all.iter().map(|r| r.as_ref().ok().map(|f| f.evidence)).collect();
     let reached = |f: &Fitted<M>| f.trace.last().copied().unwrap_or(f.evidence);
     let mut best: Option<Fitted<M>> = None;

@@ -261,7 +261,7 @@ impl SparseBound<'_> {
         aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
     ) -> Result<(f64, A)> {
         let cost = q.n().saturating_mul(self.z.rows() * self.z.rows());
-        blocks::together(cost, || self.gradient_here(q, grad, cost, aside))
+        blocks::step(cost, || self.gradient_here(q, grad, cost, aside))
     }
 
     fn gradient_here<A: Send>(
@@ -335,7 +335,12 @@ impl SparseBound<'_> {
             }
         };
         let collapse = || self.collapse(&each, &p, kzz, one, add);
-        let (done, aside) = blocks::beside(cost, collapse, || aside(grad.mean, grad.var));
+        let aside = || aside(grad.mean, grad.var);
+        // Groups have all threads to themselves.
+        let (done, aside) = match complete {
+            true => blocks::beside(cost, collapse, aside),
+            false => (collapse(), aside()),
+        };
         done?;
         *grad.noise -= beta * beta * beta_bar;
         let grads = KernelGrad { theta: grad.theta, x: Some(grad.z), z: None };

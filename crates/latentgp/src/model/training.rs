@@ -151,7 +151,7 @@ impl Training {
             .collect();
         let one = |(restart, run)| self.run(y, kernel, restart, run, watch);
         let done: Vec<Result<(Fit, Run)>> =
-            blocks::together(usize::MAX, || stored.into_par_iter().enumerate().map(one).collect());
+            blocks::together(|| stored.into_par_iter().enumerate().map(one).collect());
         let bounds = done.iter().map(|r| r.as_ref().ok().map(|(f, _)| f.bound)).collect();
         let mut best: Option<Fit> = None;
         let mut failure = None;
