@@ -252,8 +252,8 @@ fn sum_some<T: Send>(
 }
 
 /// Products aᵀb go in parts of about so many columns, and the rows in the fewer parts the more those are: what the parts of
-/// rows give is to be summed, M×D numbers each.
-const PRODUCT_COLUMNS: usize = 64;
+/// rows give is to be summed, M×D numbers each. Rows are read faster as they lie, and should be whole where they are short.
+const PRODUCT_COLUMNS: usize = 256;
 /// The parts of rows, where there are enough rows, at the least.
 const PRODUCT_PARTS: usize = 8;
 

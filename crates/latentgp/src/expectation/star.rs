@@ -14,8 +14,8 @@ use super::rule::{Rule, weights};
 use super::{Between, Gaussians, Psi, PsiGrad};
 use crate::blocks::{self, Parts, part_rows};
 use crate::error::Result;
-use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarGrad, StarKernel};
-use crate::linalg::{self, Cholesky, Op, Whitener};
+use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarBar, StarGrad, StarKernel};
+use crate::linalg::{self, Cholesky, Whitener};
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch::{self, Room, Scratch};
@@ -149,28 +149,30 @@ impl<'a> Stars<'a> {
     ) -> (Room<f64>, Mat) {
         let (m, dim, from) = (self.z.rows(), self.q.dim(), points.start);
         let mut gathered = Room::filled(0.0, self.kernel.star_gathered(m));
-        let (mut tile, mut block, mut k_bar) = (Points::default(), Block::default(), Mat::default());
+        let (mut tile, mut block) = (Points::default(), Block::default());
+        let (mut k_bar, mut shared) = (Mat::default(), Mat::default());
         for points in self.tiles(points, if kept.is_some() { 2 * ROOM } else { ROOM }) {
             let own = (points.start - from) * dim..(points.end - from) * dim;
             tile.place(points, self.q, LANES);
             tile.clear_bars();
+            in_lanes(psi1_bar, &tile, &mut shared);
             for arms in &self.arms {
                 if kept.is_none() {
                     self.cross(&tile, arms, true, &mut block);
                 }
                 let Block { k, kept } = kept.unwrap_or(&block);
                 scratch::shape(&mut k_bar, m, k.cols());
-                spread(psi1_bar, &tile, arms.all().len(), &mut k_bar);
-                linalg::gemm(1.0, doubled, Op::N, k, Op::N, &mut k_bar);
+                linalg::set_product(doubled, k, &mut k_bar);
                 let Points { mean, std, mean_bar, std_bar, .. } = &mut tile;
                 let grad = StarGrad { mean: mean_bar, std: std_bar, gathered: &mut gathered };
                 let star = Star { mean, std, arms };
                 let kept = &kept[..k.len() * self.kernel.star_kept()];
-                self.kernel.star_pull(self.z, &star, kept, k.as_slice(), k_bar.as_slice(), grad);
+                let bar = StarBar { each: k_bar.as_slice(), shared: shared.as_slice() };
+                self.kernel.star_pull(self.z, &star, kept, k.as_slice(), bar, grad);
             }
             tile.hand_out(&mut mean[own.clone()], &mut var[own]);
         }
-        scratch::give(&mut k_bar);
+        [&mut k_bar, &mut shared].into_iter().for_each(scratch::give);
         let mut bars = (Room::filled(0.0, param::count(self.kernel)), Mat::zeros(m, dim));
         self.kernel.star_finish(&gathered, &mut bars.0, &mut bars.1);
         bars
@@ -303,16 +305,16 @@ fn weigh(arms: &Arms, k: &Mat, out: &mut Mat) {
     }
 }
 
-/// Writes Ψ̄1ᵀ of a tile's points to the places of every arm; zero where a lane has no point of its own.
-fn spread(psi1_bar: &Mat, tile: &Points, arms: usize, k_bar: &mut Mat) {
-    let m = k_bar.rows();
+/// Ψ̄1ᵀ of a tile's points, in lanes; zero where one has no point of its own.
+fn in_lanes(psi1_bar: &Mat, tile: &Points, out: &mut Mat) {
+    let (m, lanes) = (psi1_bar.cols(), tile.lanes());
+    scratch::shape(out, m, lanes);
     let rows = psi1_bar.as_slice()[tile.points.start * m..tile.points.end * m].chunks(LANES * m);
     for (c, rows) in rows.enumerate() {
-        for j in 0..m {
+        for (j, out) in out.as_mut_slice().chunks_exact_mut(lanes).enumerate() {
             let mut own = [0.0; LANES];
             own.iter_mut().zip(rows.chunks_exact(m)).for_each(|(own, row)| *own = row[j]);
-            let places = &mut k_bar.row_mut(j)[c * arms * LANES..(c + 1) * arms * LANES];
-            places.as_chunks_mut().0.iter_mut().for_each(|place| *place = own);
+            out[c * LANES..(c + 1) * LANES].copy_from_slice(&own);
         }
     }
 }

@@ -55,7 +55,7 @@ pub use polynomial::Polynomial;
 pub use product::Product;
 pub use select::Select;
 pub use spectral_mixture::SpectralMixture;
-pub use star::{Arm, Arms, LANES, Star, StarGrad, StarKernel};
+pub use star::{Arm, Arms, LANES, Star, StarBar, StarGrad, StarKernel};
 pub use stationary::{Matern12, Matern32, Matern52, RationalQuadratic, Rbf, Shape, Stationary, shape};
 pub use sum::Sum;
 pub use white::White;

@@ -81,6 +81,15 @@ impl Star<'_> {
     }
 }
 
+/// ∂F/∂K at the places of a star, each divided by the weight of its arm, as the sum of two.
+#[derive(Clone, Copy, Debug)]
+pub struct StarBar<'a> {
+    /// That of every place, M×SB.
+    pub each: &'a [f64],
+    /// What all arms of a centre have in common, M×B.
+    pub shared: &'a [f64],
+}
+
 /// Where the gradient of stars is added.
 pub struct StarGrad<'a> {
     /// ∂F/∂μ, Q×B.
@@ -105,7 +114,15 @@ pub trait StarKernel: Kernel {
     fn star_cross(&self, z: &Mat, at: &Star<'_>, kept: &mut [f64], out: &mut [f64]);
 
     /// Adds the gradient of Σ w_s bar ∘ K at the star that K was kept of.
-    fn star_pull(&self, z: &Mat, at: &Star<'_>, kept: &[f64], k: &[f64], bar: &[f64], grad: StarGrad<'_>);
+    fn star_pull(
+        &self,
+        z: &Mat,
+        at: &Star<'_>,
+        kept: &[f64],
+        k: &[f64],
+        bar: StarBar<'_>,
+        grad: StarGrad<'_>,
+    );
 
     /// Adds ∂F/∂θ, in the order of `params()`, and ∂F/∂Z of all that was gathered.
     fn star_finish(&self, gathered: &[f64], theta: &mut [f64], z: &mut Mat);

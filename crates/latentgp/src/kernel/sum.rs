@@ -1,6 +1,6 @@
 //! k = Σ_i k_i.
 
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Star, StarGrad, StarKernel, Structure};
+use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Star, StarBar, StarGrad, StarKernel, Structure};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized};
 use crate::scratch::Room;
@@ -224,7 +224,15 @@ impl StarKernel for Sum {
         }
     }
 
-    fn star_pull(&self, z: &Mat, at: &Star<'_>, kept: &[f64], k: &[f64], bar: &[f64], grad: StarGrad<'_>) {
+    fn star_pull(
+        &self,
+        z: &Mat,
+        at: &Star<'_>,
+        kept: &[f64],
+        k: &[f64],
+        bar: StarBar<'_>,
+        grad: StarGrad<'_>,
+    ) {
         let StarGrad { mean, std, gathered } = grad;
         let (mut rest, mut gathered) = (kept, gathered);
         for part in self.stars() {

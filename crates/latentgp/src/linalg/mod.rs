@@ -55,6 +55,12 @@ pub fn gemm(alpha: f64, a: &Mat, op_a: Op, b: &Mat, op_b: Op, out: &mut Mat) {
     clear_registers();
 }
 
+/// out = a · b, whatever was there.
+pub(crate) fn set_product(a: &Mat, b: &Mat, out: &mut Mat) {
+    matmul(view_mut(out), Accum::Replace, view(a), view(b), 1.0, Par::Seq);
+    clear_registers();
+}
+
 /// op(a) · op(b).
 pub fn product(a: &Mat, op_a: Op, b: &Mat, op_b: Op) -> Mat {
     let rows = if op_a == Op::T { a.cols() } else { a.rows() };

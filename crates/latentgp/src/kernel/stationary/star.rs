@@ -14,7 +14,7 @@
 
 use super::shapes::{advance, arguments};
 use super::{Shape, Stationary};
-use crate::kernel::star::{LANES, Star, StarGrad, StarKernel};
+use crate::kernel::star::{LANES, Star, StarBar, StarGrad, StarKernel};
 use crate::mat::Mat;
 use crate::scratch::{Numbers, Room};
 use crate::vmath::{Laned, Lanes, in_lanes};
@@ -46,7 +46,15 @@ impl<S: Shape> StarKernel for Stationary<S> {
         in_lanes(Cross { kernel: self, z, at, inverse: &inverse, axes: &mut axes, kept, out });
     }
 
-    fn star_pull(&self, z: &Mat, at: &Star<'_>, kept: &[f64], k: &[f64], bar: &[f64], grad: StarGrad<'_>) {
+    fn star_pull(
+        &self,
+        z: &Mat,
+        at: &Star<'_>,
+        kept: &[f64],
+        k: &[f64],
+        bar: StarBar<'_>,
+        grad: StarGrad<'_>,
+    ) {
         if k.is_empty() {
             return;
         }
@@ -180,7 +188,7 @@ struct Pull<'t, S: Shape> {
     axes: &'t mut [f64],
     slope: &'t [f64],
     k: &'t [f64],
-    bar: &'t [f64],
+    bar: StarBar<'t>,
     grad: StarGrad<'t>,
 }
 
@@ -212,24 +220,27 @@ impl<S: Shape> Pull<'_, S> {
         let (l_bar, others) = rest_bar.split_at_mut(dim);
         let (mut total, mut alpha_bar) = (others[0], others[1][0].0[0]);
         let width = all.len() * chunks;
-        let rows = read(self.k).chunks_exact(width).zip(read(self.bar).chunks_exact(width));
-        for (j, ((k, bar), slope)) in rows.zip(read(self.slope).chunks_exact(width)).enumerate() {
+        let StarBar { each, shared } = self.bar;
+        let bars = read(each).chunks_exact(width).zip(read(shared).chunks_exact(chunks));
+        let rows = read(self.k).chunks_exact(width).zip(read(self.slope).chunks_exact(width));
+        for (j, ((bar, shared), (k, slope))) in bars.zip(rows).enumerate() {
             axes.iter_mut().for_each(|[.., z_sum]| *z_sum = [Lanes::ZERO; V]);
             let own = k.chunks_exact(all.len()).zip(bar.chunks_exact(all.len()));
-            for (c, ((k, bar), slope)) in own.zip(slope.chunks_exact(all.len())).enumerate() {
+            let own = own.zip(slope.chunks_exact(all.len())).zip(shared);
+            for (c, (((k, bar), slope), shared)) in own.enumerate() {
                 let sum = place(axes, inverse, mean, c, z.row(j));
                 let mut g_all = [Lanes::ZERO; V];
                 for (q, (axis, &inverse)) in axes.iter_mut().zip(inverse).enumerate() {
                     let (at, [e, along, _]) = (q * chunks + c, axis);
-                    let mut a = [[Lanes::ZERO; V]; 3];
+                    let (mut a, mut along_total) = ([[Lanes::ZERO; V]; 3], [Lanes::ZERO; V]);
                     let own = arms.along(q);
                     let values = k[own.clone()].iter().zip(&bar[own.clone()]).zip(&slope[own.clone()]);
                     for (arm, ((k, bar), slope)) in all[own].iter().zip(values) {
                         let (one, two) = (Lanes::all(arm.xi), Lanes::all(arm.xi * arm.xi));
                         for v in 0..V {
-                            let bar = bar[v] * arm.weight;
+                            let bar = (bar[v] + shared[v]) * arm.weight;
                             let g = bar * slope[v];
-                            total[v] = bar.mul_add(k[v], total[v]);
+                            along_total[v] = bar.mul_add(k[v], along_total[v]);
                             a[0][v] += g;
                             a[1][v] = g.mul_add(one, a[1][v]);
                             a[2][v] = g.mul_add(two, a[2][v]);
@@ -241,7 +252,8 @@ impl<S: Shape> Pull<'_, S> {
                                 let r2 = moved.mul_add(moved, rest[v]);
                                 for l in 0..L {
                                     let slope = variance * S::kappa_alpha(r2.0[l], alpha);
-                                    alpha_bar += arm.weight * bar[v].0[l] * slope;
+                                    let bar = bar[v].0[l] + shared[v].0[l];
+                                    alpha_bar += arm.weight * bar * slope;
                                 }
                             }
                         }
@@ -251,6 +263,7 @@ impl<S: Shape> Pull<'_, S> {
                         along[v] = t * a[1][v];
                         let reach = e[v].mul_add(a[1][v], t * a[2][v]);
                         g_all[v] += a[0][v];
+                        total[v] += along_total[v];
                         std_bar[at][v] = reach.mul_add(Lanes::all(2.0 * inverse), std_bar[at][v]);
                         l_bar[q][v] = t.mul_add(reach, e[v].mul_add(along[v], l_bar[q][v]));
                     }
