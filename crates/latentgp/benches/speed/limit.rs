@@ -27,13 +27,17 @@ pub struct Limit {
 const LINE: usize = 1024;
 /// The side of the matrices: two of them stay in the second-level cache.
 const SIDE: usize = 192;
-/// Times that the functions run over their numbers, so that starting a thread costs nothing.
-const TIMES: usize = 2000;
+/// Times that the functions run over their numbers, so that what begins and ends costs next to nothing.
+const TIMES: usize = 8000;
+/// Products of a thread.
+const PRODUCTS: usize = 50;
 
 impl Limit {
-    /// Measures again, all threads of the pool at once, each on numbers of its own: some ten milliseconds.
+    /// Measures again, all threads of the pool at once, each on numbers of its own: some twenty milliseconds.
     pub fn raise(&mut self, pool: &rayon::ThreadPool) {
         let threads = pool.current_num_threads() as f64;
+        // All of them are awake then.
+        pool.broadcast(|_| ());
         let rate = |count: f64, each: &(dyn Fn() + Sync)| {
             threads * count / seconds_of(|| drop(pool.broadcast(|_| each())))
         };
@@ -52,7 +56,7 @@ impl Limit {
         let product = || {
             let a = Mat::from_fn(SIDE, SIDE, |i, j| (i + j) as f64 * 1e-3);
             let mut c = Mat::zeros(SIDE, SIDE);
-            for _ in 0..TIMES / 40 {
+            for _ in 0..PRODUCTS {
                 linalg::gemm(1e-3, &a, Op::N, &a, Op::N, &mut c);
             }
             std::hint::black_box(c);
@@ -60,7 +64,7 @@ impl Limit {
         let numbers = (LINE * TIMES) as f64;
         self.exps = self.exps.max(rate(numbers, &apply(vmath::exp2_decay_in_place, -0.5)));
         self.roots = self.roots.max(rate(numbers, &apply(vmath::sqrt_in_place, 0.5)));
-        self.flops = self.flops.max(rate(2.0 * (SIDE * SIDE * SIDE * (TIMES / 40)) as f64, &product));
+        self.flops = self.flops.max(rate(2.0 * (SIDE * SIDE * SIDE * PRODUCTS) as f64, &product));
     }
 
     /// The time of some work at these rates.

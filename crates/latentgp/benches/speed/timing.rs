@@ -64,7 +64,8 @@ impl Bench {
         }
         let pool = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            Pool { pool: pool.expect("a pool of threads"), threads, limit: Limit::default() }
+            let pool = pool.expect("a pool of threads");
+            Pool { threads: pool.current_num_threads(), pool, limit: Limit::default() }
         };
         Bench {
             words,

@@ -33,9 +33,13 @@ pub(crate) fn part_rows(n: usize) -> usize {
 const WORTH: usize = 1 << 17;
 
 /// Does so many operations, roughly, on a thread of the pool, so that the parallel pieces among them hand nothing over: each
-/// would wake and wait. The other threads stay awake for them.
+/// would wake and wait. Others, as many as that is worth, stay awake for them, and do nothing else: what waits for the pool in
+/// other ways belongs to [`together`].
 pub(crate) fn step<T: Send>(cost: usize, work: impl FnOnce() -> T + Send) -> T {
-    if cost < WORTH { work() } else { team::step(PARTS - 1, work) }
+    match cost / WORTH {
+        0 => work(),
+        worth => team::step(worth.min(PARTS - 1), work),
+    }
 }
 
 /// Does what has parallel pieces of its own on a thread of the pool.
@@ -43,8 +47,7 @@ pub(crate) fn together<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     rayon::scope(|_| work())
 }
 
-/// Both, side by side if what they belong to has so many operations that other threads are awake. In a [`step`], neither has
-/// parallel pieces of its own.
+/// Both, side by side if what they belong to has so many operations that other threads are awake.
 pub(crate) fn beside<A: Send, B: Send>(
     cost: usize,
     first: impl FnOnce() -> A + Send,
@@ -89,7 +92,7 @@ pub(crate) fn in_a_pool() -> bool {
 /// Calls `work` for pieces of `out`, each number of which follows from its place alone: on all threads of the pool that it is
 /// called in, if any. It starts none of its own.
 pub(crate) fn each_piece(out: &mut [f64], work: impl Fn(Range<usize>, &mut [f64]) + Sync) {
-    if out.len() < MANY || !in_a_pool() || team::is_busy() {
+    if out.len() < MANY || !in_a_pool() {
         return work(0..out.len(), out);
     }
     out.par_chunks_mut(MANY / 4).enumerate().for_each(|(i, piece)| {
@@ -218,10 +221,8 @@ impl<T> Sums<T> {
             if !self.half[split].swap(true, Ordering::AcqRel) {
                 return;
             }
-            let other = self.at(split).take();
-            if let (Some(sum), Some(other)) = (self.at(from).as_mut(), other) {
-                add(sum, other);
-            }
+            let other = self.at(split).take().expect("the second half");
+            add(self.at(from).as_mut().expect("the first half"), other);
         }
     }
 
@@ -281,13 +282,14 @@ pub(crate) fn mul_tn(a: &Mat, b: &Mat) -> Mat {
             return sum;
         }
         let found = each_of(some.iter(), is_little(n, a.cols() * d / 4), one);
-        for ((_, columns), mut part) in some.iter().zip(found) {
-            for i in 0..sum.rows() {
-                let pairs = sum.row_mut(i)[columns.clone()].iter_mut().zip(part.row(i));
-                pairs.for_each(|(sum, part)| *sum += part);
+        each_part(sum.rows(), some.len() * d, [&mut sum], |rows, [sum]| {
+            for (i, sum) in rows.zip(sum.chunks_exact_mut(d)) {
+                for ((_, columns), part) in some.iter().zip(&found) {
+                    sum[columns.clone()].iter_mut().zip(part.row(i)).for_each(|(sum, part)| *sum += part);
+                }
             }
-            scratch::give(&mut part);
-        }
+        });
+        found.into_iter().for_each(|mut part| scratch::give(&mut part));
     }
 }
 

@@ -4,20 +4,27 @@
 //! hundred, as long as several parts of a step. The pieces of work that all threads share in a step are short, and so is what
 //! one thread does alone between them: meanwhile its helpers wait awake, and take the parts of the next one as it comes.
 //!
-//! Who takes a part does not matter: what comes out of it has a place of its own.
+//! Who takes a part does not matter: what comes out of it has a place of its own. A team is for parts that do not wait for the
+//! pool: a thread that does may find a whole other step to do first, and its leader waits for it.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A helper that was not needed for so long goes back to its pool.
 const PATIENCE: Duration = Duration::from_micros(500);
-/// Times that a helper looks for work before it looks at the clock.
+/// Times that a thread looks before it looks at the clock.
 const LOOKS: usize = 64;
+/// From then on it lets others go first, if there are more threads than cores.
+const POLITE: Duration = Duration::from_micros(50);
+/// A leader that waits for so long does not wait for what is short, and sleeps for a while before it looks again.
+const LONG: Duration = Duration::from_millis(1);
+const WHILE: Duration = Duration::from_micros(50);
 
 /// What a thread has to do with teams.
 #[derive(Clone, Copy)]
@@ -25,7 +32,7 @@ enum Role {
     None,
     /// It does a step with such a team.
     Leader(*const Team),
-    /// It takes parts of another's step, or does one of its own.
+    /// It takes parts of another's step, or a part of its own.
     Busy,
 }
 
@@ -53,19 +60,25 @@ impl Drop for Playing {
 /// What is to be done with a part, and how many there are.
 type Work = (*const (dyn Fn(usize) + Sync), usize);
 
+/// On lines of the cache of its own, so that who looks at it is not in the way of others.
+#[repr(align(128))]
+struct Apart(AtomicUsize);
+
 /// A leader and its helpers.
-pub(super) struct Team {
+struct Team {
     /// Odd while there are parts to take.
-    turn: AtomicUsize,
-    /// Valid while `turn` is odd or a helper is inside.
-    work: UnsafeCell<Option<Work>>,
+    turn: Apart,
     /// The next part that nobody has taken.
-    next: AtomicUsize,
+    next: Apart,
     /// Helpers that take parts, or look whether they may.
     inside: AtomicUsize,
-    /// Helpers that have not gone, whether they have come or not.
-    left: AtomicUsize,
+    /// Helpers that have not gone, whether they have come or not; all of them at the start.
+    remaining: AtomicUsize,
+    helpers: usize,
+    patience: Duration,
     over: AtomicBool,
+    /// Valid while `turn` is odd or a helper is inside.
+    work: UnsafeCell<Option<Work>>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -73,15 +86,45 @@ pub(super) struct Team {
 // the leader waits for those before it goes on.
 unsafe impl Sync for Team {}
 
+/// Looks until `done`, with more patience the longer it takes; false where that is more than `most`.
+fn wait(most: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let since = Instant::now();
+    loop {
+        for _ in 0..LOOKS {
+            if done() {
+                return true;
+            }
+            spin_loop();
+        }
+        match since.elapsed() {
+            long if long > most => return false,
+            long if long > LONG => thread::sleep(WHILE),
+            long if long > POLITE => thread::yield_now(),
+            _ => {}
+        }
+    }
+}
+
+/// Calls what it holds when it is dropped, by whatever way.
+struct Finally<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 impl Team {
-    fn new(helpers: usize) -> Self {
+    fn new(helpers: usize, patience: Duration) -> Self {
         Team {
-            turn: AtomicUsize::new(0),
-            work: UnsafeCell::new(None),
-            next: AtomicUsize::new(0),
+            turn: Apart(AtomicUsize::new(0)),
+            next: Apart(AtomicUsize::new(0)),
             inside: AtomicUsize::new(0),
-            left: AtomicUsize::new(helpers),
+            remaining: AtomicUsize::new(helpers),
+            helpers,
+            patience,
             over: AtomicBool::new(false),
+            work: UnsafeCell::new(None),
             panic: Mutex::new(None),
         }
     }
@@ -91,14 +134,7 @@ impl Team {
         if helpers > 0 {
             return rayon::join(|| self.lead(helpers - 1, step), || self.help()).0;
         }
-        /// The helpers go when the step ends, by whatever way.
-        struct Over<'t>(&'t AtomicBool);
-        impl Drop for Over<'_> {
-            fn drop(&mut self) {
-                self.0.store(true, SeqCst);
-            }
-        }
-        let _over = Over(&self.over);
+        let _over = Finally(|| self.over.store(true, SeqCst));
         let _role = Playing::new(Role::Leader(self));
         step()
     }
@@ -110,31 +146,28 @@ impl Team {
             let _role = Playing::new(Role::Busy);
             self.stay();
         }
-        self.left.fetch_sub(1, SeqCst);
+        self.remaining.fetch_sub(1, SeqCst);
     }
 
     fn stay(&self) {
-        let (mut seen, mut since) = (0, Instant::now());
-        while !self.over.load(SeqCst) {
-            let turn = self.turn.load(SeqCst);
-            if turn % 2 == 1 && turn != seen {
-                self.inside.fetch_add(1, SeqCst);
-                // A leader that has not seen this helper inside has gone on to another turn.
-                if self.turn.load(SeqCst) == turn {
-                    self.take_parts();
-                }
-                self.inside.fetch_sub(1, SeqCst);
-                (seen, since) = (turn, Instant::now());
-                continue;
-            }
-            (0..LOOKS).for_each(|_| {
-                if self.turn.load(SeqCst) == turn {
-                    spin_loop();
-                }
+        let (mut seen, mut turn) = (0, 0);
+        loop {
+            let there_is_one = wait(self.patience, || {
+                turn = self.turn.0.load(SeqCst);
+                (turn % 2 == 1 && turn != seen) || self.over.load(SeqCst)
             });
-            if since.elapsed() > PATIENCE {
-                break;
+            if !there_is_one || self.over.load(SeqCst) {
+                return;
             }
+            self.inside.fetch_add(1, SeqCst);
+            let _inside = Finally(|| {
+                self.inside.fetch_sub(1, SeqCst);
+            });
+            // A leader that has not seen this helper inside has gone on to another turn.
+            if self.turn.0.load(SeqCst) == turn {
+                self.take_parts();
+            }
+            seen = turn;
         }
     }
 
@@ -142,53 +175,48 @@ impl Team {
     fn take_parts(&self) {
         // SAFETY: the turn has not ended, and does not before this helper leaves.
         let Some((work, count)) = (unsafe { *self.work.get() }) else { return };
-        let each = || {
-            loop {
-                let part = self.next.fetch_add(1, SeqCst);
-                if part >= count {
-                    break;
-                }
-                // SAFETY: likewise, and the leader keeps what it refers to.
-                unsafe { (*work)(part) };
-            }
-        };
+        // SAFETY: likewise, and the leader keeps what it refers to.
+        let each = || self.each_part(count, unsafe { &*work });
         if let Err(cause) = catch_unwind(AssertUnwindSafe(each)) {
-            self.next.store(count, SeqCst);
-            *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
+            *self.cause() = Some(cause);
         }
+    }
+
+    /// Calls `work` for parts that nobody has taken; for no more of them after a panic.
+    fn each_part(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
+        let _none_left = Finally(|| self.next.0.store(count, SeqCst));
+        loop {
+            let part = self.next.0.fetch_add(1, SeqCst);
+            if part >= count {
+                return;
+            }
+            work(part);
+        }
+    }
+
+    fn cause(&self) -> MutexGuard<'_, Option<Box<dyn Any + Send>>> {
+        self.panic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls `work` for so many parts, with the helpers that are awake.
     fn share(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
-        /// Ends the turn, and waits for the helpers that are inside.
-        struct Turn<'t>(&'t Team);
-        impl Drop for Turn<'_> {
-            fn drop(&mut self) {
-                self.0.turn.fetch_add(1, SeqCst);
-                while self.0.inside.load(SeqCst) > 0 {
-                    spin_loop();
-                }
-            }
-        }
-        // SAFETY: of the lifetime alone. `Turn` waits for whoever uses it.
+        // SAFETY: of the lifetime alone. Whoever uses it is waited for below.
         let kept: *const (dyn Fn(usize) + Sync) =
             unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(work) };
         // SAFETY: there is no turn, and no helper inside.
         unsafe { *self.work.get() = Some((kept, count)) };
-        self.next.store(0, SeqCst);
+        self.next.0.store(0, SeqCst);
+        *self.cause() = None;
         {
             let _role = Playing::new(Role::Busy);
-            self.turn.fetch_add(1, SeqCst);
-            let _turn = Turn(self);
-            loop {
-                let part = self.next.fetch_add(1, SeqCst);
-                if part >= count {
-                    break;
-                }
-                work(part);
-            }
+            self.turn.0.fetch_add(1, SeqCst);
+            let _end = Finally(|| {
+                self.turn.0.fetch_add(1, SeqCst);
+                wait(Duration::MAX, || self.inside.load(SeqCst) == 0);
+            });
+            self.each_part(count, work);
         }
-        let cause = self.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let cause = self.cause().take();
         if let Some(cause) = cause {
             resume_unwind(cause);
         }
@@ -197,11 +225,15 @@ impl Team {
 
 /// Does a step on a thread of the pool, with the others as helpers, at most so many.
 pub(super) fn step<T: Send>(most: usize, step: impl FnOnce() -> T + Send) -> T {
+    step_with(PATIENCE, most, step)
+}
+
+fn step_with<T: Send>(patience: Duration, most: usize, step: impl FnOnce() -> T + Send) -> T {
     let helpers = (rayon::current_num_threads() - 1).min(most);
     if helpers == 0 || !matches!(ROLE.get(), Role::None) {
         return rayon::scope(|_| step());
     }
-    Team::new(helpers).lead(helpers, step)
+    Team::new(helpers, patience).lead(helpers, step)
 }
 
 /// Whether this thread does part of a step that others help with: what is below is its own.
@@ -209,17 +241,18 @@ pub(super) fn is_busy() -> bool {
     matches!(ROLE.get(), Role::Busy)
 }
 
-/// Calls `work` for so many parts with the helpers of the step that this thread leads; false where it leads none, or all of
-/// those have gone.
+/// Calls `work` for so many parts with the helpers of the step that this thread leads; false where it leads none. When one of
+/// them has gone the others go too, as all of them serve better where their pool finds them.
 pub(super) fn share(count: usize, work: &(dyn Fn(usize) + Sync)) -> bool {
     let Role::Leader(team) = ROLE.get() else { return false };
     // SAFETY: the role ends before the team.
     let team = unsafe { &*team };
-    let some = team.left.load(SeqCst) > 0;
-    if some {
-        team.share(count, work);
+    if team.remaining.load(SeqCst) < team.helpers {
+        team.over.store(true, SeqCst);
+        return false;
     }
-    some
+    team.share(count, work);
+    true
 }
 
 #[cfg(test)]
@@ -227,10 +260,17 @@ mod tests {
     use super::*;
     use rayon::prelude::*;
     use std::collections::HashSet;
-    use std::thread;
+
+    /// More than any test takes.
+    const NEVER: Duration = Duration::from_secs(3600);
 
     fn pool(threads: usize) -> rayon::ThreadPool {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
+    }
+
+    /// A step whose helpers do not go.
+    fn patient<T: Send>(step: impl FnOnce() -> T + Send) -> T {
+        step_with(NEVER, 31, step)
     }
 
     /// How often each part was done.
@@ -244,7 +284,7 @@ mod tests {
             let done = counts(40);
             pool(threads).install(|| {
                 for _ in 0..200 {
-                    step(31, || {
+                    patient(|| {
                         for parts in [1, 40, 0, 7] {
                             assert!(share(parts, &|i| {
                                 done[i].fetch_add(1, SeqCst);
@@ -253,23 +293,15 @@ mod tests {
                     });
                 }
             });
-            let expected = |i: usize| {
-                200 * if i == 0 {
-                    3
-                } else if i < 7 {
-                    2
-                } else {
-                    1
-                }
-            };
+            let expected = |i: usize| 200 * if i == 0 { 3 } else { 1 + usize::from(i < 7) };
             assert!(done.iter().enumerate().all(|(i, n)| n.load(SeqCst) == expected(i)));
         }
     }
 
     #[test]
-    fn helpers_come_and_go() {
+    fn helpers_take_parts() {
         pool(2).install(|| {
-            step(31, || {
+            patient(|| {
                 let who = Mutex::new(HashSet::new());
                 while who.lock().unwrap().len() < 2 {
                     assert!(share(8, &|_| {
@@ -277,8 +309,25 @@ mod tests {
                         thread::sleep(Duration::from_micros(100));
                     }));
                 }
+            });
+        });
+    }
+
+    #[test]
+    fn when_one_has_gone_all_go() {
+        pool(3).install(|| {
+            step(31, || {
                 while share(1, &|_| {}) {
-                    thread::sleep(20 * PATIENCE);
+                    thread::sleep(2 * PATIENCE);
+                }
+                assert!(!share(1, &|_| {}));
+                // The others are back in the pool.
+                let others = AtomicUsize::new(0);
+                while others.load(SeqCst) == 0 {
+                    rayon::join(
+                        || thread::sleep(Duration::from_millis(1)),
+                        || others.fetch_add(usize::from(matches!(ROLE.get(), Role::None)), SeqCst),
+                    );
                 }
             });
         });
@@ -288,17 +337,17 @@ mod tests {
     fn there_is_no_team_outside_a_step_or_within_a_part() {
         pool(2).install(|| {
             assert!(!share(1, &|_| {}) && !is_busy());
-            step(31, || {
+            patient(|| {
                 assert!(!is_busy());
-                share(3, &|_| {
+                assert!(share(3, &|_| {
                     assert!(is_busy() && !share(1, &|_| {}));
                     step(31, || assert!(is_busy()));
-                });
+                }));
                 step(31, || assert!(!is_busy()));
             });
             assert!(!share(1, &|_| {}) && !is_busy());
         });
-        pool(1).install(|| step(31, || assert!(!share(1, &|_| {}))));
+        pool(1).install(|| patient(|| assert!(!share(1, &|_| {}))));
     }
 
     #[test]
@@ -307,7 +356,7 @@ mod tests {
         for part in [0, 5, 30] {
             let found = catch_unwind(AssertUnwindSafe(|| {
                 pool.install(|| {
-                    step(31, || {
+                    patient(|| {
                         share(31, &|i| {
                             thread::sleep(Duration::from_micros(50));
                             assert!(i != part, "part {i}");
@@ -317,32 +366,34 @@ mod tests {
             }));
             let cause = *found.unwrap_err().downcast::<String>().unwrap();
             assert!(cause.contains(&format!("part {part}")), "{cause}");
-            pool.install(|| step(31, || assert!(share(2, &|_| {}))));
+            pool.install(|| patient(|| assert!(share(2, &|_| {}))));
         }
     }
 
-    /// Each leads steps of its own, waits for the pool in them, and finds the others' steps while it waits.
+    /// Each leads steps of its own with one helper of three, waits for the pool in them, and meets the steps of others there.
     #[test]
     fn many_steps_at_a_time_all_end() {
-        let done = counts(1);
-        pool(3).install(|| {
+        let done = AtomicUsize::new(0);
+        let some = || {
+            let one = |_| {
+                done.fetch_add(1, SeqCst);
+            };
+            if !share(4, &one) {
+                done.fetch_add(4, SeqCst);
+            }
+        };
+        pool(4).install(|| {
             (0..24).into_par_iter().for_each(|_| {
                 for _ in 0..50 {
-                    step(31, || {
-                        share(4, &|_| {
-                            done[0].fetch_add(1, SeqCst);
-                        });
-                        let two = || thread::sleep(Duration::from_micros(5));
-                        rayon::join(two, two);
-                        if !share(4, &|_| {
-                            done[0].fetch_add(1, SeqCst);
-                        }) {
-                            done[0].fetch_add(4, SeqCst);
-                        }
+                    step(1, || {
+                        some();
+                        let short = || thread::sleep(Duration::from_micros(20));
+                        rayon::join(short, short);
+                        some();
                     });
                 }
             });
         });
-        assert_eq!(done[0].load(SeqCst), 24 * 50 * 8);
+        assert_eq!(done.load(SeqCst), 24 * 50 * 8);
     }
 }

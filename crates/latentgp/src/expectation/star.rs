@@ -155,7 +155,7 @@ impl<'a> Stars<'a> {
             let own = (points.start - from) * dim..(points.end - from) * dim;
             tile.place(points, self.q, LANES);
             tile.clear_bars();
-            in_lanes(psi1_bar, &tile, &mut shared);
+            psi1_bar_in_lanes(psi1_bar, &tile, &mut shared);
             for arms in &self.arms {
                 if kept.is_none() {
                     self.cross(&tile, arms, true, &mut block);
@@ -306,7 +306,7 @@ fn weigh(arms: &Arms, k: &Mat, out: &mut Mat) {
 }
 
 /// Ψ̄1ᵀ of a tile's points, in lanes; zero where one has no point of its own.
-fn in_lanes(psi1_bar: &Mat, tile: &Points, out: &mut Mat) {
+fn psi1_bar_in_lanes(psi1_bar: &Mat, tile: &Points, out: &mut Mat) {
     let (m, lanes) = (psi1_bar.cols(), tile.lanes());
     scratch::shape(out, m, lanes);
     let rows = psi1_bar.as_slice()[tile.points.start * m..tile.points.end * m].chunks(LANES * m);

@@ -84,7 +84,7 @@ impl Star<'_> {
 /// ∂F/∂K at the places of a star, each divided by the weight of its arm, as the sum of two.
 #[derive(Clone, Copy, Debug)]
 pub struct StarBar<'a> {
-    /// That of every place, M×SB.
+    /// What every place has of its own, M×SB.
     pub each: &'a [f64],
     /// What all arms of a centre have in common, M×B.
     pub shared: &'a [f64],

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
 /// Matrices up to this size are not worth the parts.
-pub(super) const SMALL: usize = 256;
+pub(crate) const SMALL: usize = 256;
 /// Rows of a block.
 const ROWS: usize = 96;
 /// Bytes of room that a factor finds without asking for any.

@@ -8,6 +8,7 @@ mod cholesky;
 mod rows;
 pub(crate) mod tall;
 
+pub(crate) use blocked::SMALL;
 pub use cholesky::Cholesky;
 
 use crate::error::{Error, Result};

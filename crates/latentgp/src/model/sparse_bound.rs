@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::evidence::{Collapse, Collapsed, CollapsedBar, collapsed};
 use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, PsiY};
 use crate::kernel::{Kernel, KernelGrad};
-use crate::linalg::Cholesky;
+use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::posterior::{Factors, InputMap, Posterior};
@@ -261,7 +261,9 @@ impl SparseBound<'_> {
         aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
     ) -> Result<(f64, A)> {
         let cost = q.n().saturating_mul(self.z.rows() * self.z.rows());
-        blocks::step(cost, || self.gradient_here(q, grad, cost, aside))
+        let here = || self.gradient_here(q, grad, cost, aside);
+        // Factors of many rows have all threads of the pool to themselves.
+        if self.z.rows() > linalg::SMALL { blocks::together(here) } else { blocks::step(cost, here) }
     }
 
     fn gradient_here<A: Send>(

@@ -347,8 +347,10 @@ mod tests {
             all((a * a).root(), &|a, _, _| a.abs());
             let bits = Lanes::<FMA, L>::all(f64::from_bits(1023 + 5));
             all(bits.power_of_low_bits(), &|_, _, _| 32.0);
-            let bits = Lanes::<FMA, L>::all(f64::from_bits(((1023 - 3) << 4) + 5));
-            all(bits.power_of_low_sixteenths(), &|_, _, _| (5.0 / 16.0 - 3.0f64).exp2());
+            for j in 0..16 {
+                let bits = Lanes::<FMA, L>::all(f64::from_bits(((1023 - 3) << 4) + j));
+                all(bits.power_of_low_sixteenths(), &|_, _, _| (j as f64 / 16.0 - 3.0).exp2());
+            }
             assert!((a.fold() - a.sum()).abs() < 1e-14);
             let nan = Lanes::<FMA, L>::all(f64::NAN);
             all(nan.max(a), &|a, _, _| a);

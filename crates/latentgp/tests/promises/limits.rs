@@ -281,7 +281,7 @@ fn rows_are_projected_on_their_own_and_training_rows_come_back() {
 
 #[test]
 fn the_same_bits_on_any_number_of_threads() {
-    let (y, wide) = (outputs(150, 4), outputs(1000, 70));
+    let (y, wide) = (outputs(150, 4), outputs(1000, 300));
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
