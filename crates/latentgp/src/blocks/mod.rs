@@ -8,7 +8,6 @@ use crate::linalg::tall::{self, Packed};
 use crate::mat::Mat;
 use crate::scratch;
 use crate::vmath::{CACHE_LINE, groups};
-use rayon::prelude::*;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,9 +41,18 @@ pub(crate) fn step<T: Send>(cost: usize, work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-/// Does what has parallel pieces of its own on a thread of the pool.
+/// Does what has parallel pieces of its own on a thread of the pool, whose threads it has to itself.
 pub(crate) fn together<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    team::dismiss();
     rayon::scope(|_| work())
+}
+
+/// Does steps one after the other: threads of the pool that it is called in, if any, stay awake between them too.
+pub(crate) fn steps<T>(work: impl FnOnce() -> T) -> T {
+    match in_a_pool() {
+        true => team::steps(PARTS - 1, work),
+        false => work(),
+    }
 }
 
 /// Both, side by side if what they belong to has so many operations that other threads are awake.
@@ -92,12 +100,23 @@ pub(crate) fn in_a_pool() -> bool {
 /// Calls `work` for pieces of `out`, each number of which follows from its place alone: on all threads of the pool that it is
 /// called in, if any. It starts none of its own.
 pub(crate) fn each_piece(out: &mut [f64], work: impl Fn(Range<usize>, &mut [f64]) + Sync) {
-    if out.len() < MANY || !in_a_pool() {
-        return work(0..out.len(), out);
-    }
-    out.par_chunks_mut(MANY / 4).enumerate().for_each(|(i, piece)| {
-        let from = i * MANY / 4;
-        work(from..from + piece.len(), piece);
+    const PIECE: usize = MANY / 4;
+    let alone = out.len() < MANY || !in_a_pool();
+    let size = if alone { out.len().max(1) } else { PIECE };
+    each_chunk(out, size, alone, |i, piece| work(i * size..i * size + piece.len(), piece));
+}
+
+/// Calls `work` for chunks of so many, with their number; on this thread if `alone`.
+pub(crate) fn each_chunk<T: Send>(
+    all: &mut [T],
+    size: usize,
+    alone: bool,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
+    // One part has several where there are many.
+    let together = all.len().div_ceil(size).div_ceil(PARTS).max(1);
+    each_of(all.chunks_mut(together * size).enumerate(), alone, |(i, some)| {
+        some.chunks_mut(size).enumerate().for_each(|(k, chunk)| work(i * together + k, chunk));
     });
 }
 
@@ -355,6 +374,18 @@ mod tests {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 pool.install(|| copy(&from, &mut to));
                 assert_eq!(to, from);
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_have_their_numbers() {
+        for (len, size) in [(0, 3), (5, 3), (1000, 7)] {
+            for threads in [1, 3] {
+                let mut all = vec![usize::MAX; len];
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| steps(|| each_chunk(&mut all, size, false, |i, chunk| chunk.fill(i))));
+                assert!(all.iter().enumerate().all(|(at, i)| *i == at / size), "{len} {size} {threads}");
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A thread of a pool that finds no work sleeps after some ten microseconds, and to wake it takes a virtual machine nearly a
 //! hundred, as long as several parts of a step. The pieces of work that all threads share in a step are short, and so is what
-//! one thread does alone between them: meanwhile its helpers wait awake, and take the parts of the next one as it comes.
+//! one thread does alone between them: meanwhile its helpers wait awake, and take the parts of the next one as it comes. So do
+//! those of many steps in a row, if what an optimiser does between two of them is short too.
 //!
 //! Who takes a part does not matter: what comes out of it has a place of its own. A team is for parts that do not wait for the
 //! pool: a thread that does may find a whole other step to do first, and its leader waits for it.
@@ -12,7 +13,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -83,8 +84,10 @@ struct Team {
 }
 
 // SAFETY: `work` is written by the leader alone, while `turn` is even, and read by helpers that were inside when they saw it odd;
-// the leader waits for those before it goes on.
+// the leader waits for those before it goes on. Whoever drops the team last drops an address, and calls nothing.
 unsafe impl Sync for Team {}
+// SAFETY: likewise.
+unsafe impl Send for Team {}
 
 /// Looks until `done`, with more patience the longer it takes; false where that is more than `most`.
 fn wait(most: Duration, mut done: impl FnMut() -> bool) -> bool {
@@ -137,6 +140,11 @@ impl Team {
         let _over = Finally(|| self.over.store(true, SeqCst));
         let _role = Playing::new(Role::Leader(self));
         step()
+    }
+
+    /// Whether the helpers are back in their pool, or should be.
+    fn has_gone(&self) -> bool {
+        self.over.load(SeqCst) || self.remaining.load(SeqCst) < self.helpers
     }
 
     /// Takes parts until the step is over, or has had none for long.
@@ -229,11 +237,56 @@ pub(super) fn step<T: Send>(most: usize, step: impl FnOnce() -> T + Send) -> T {
 }
 
 fn step_with<T: Send>(patience: Duration, most: usize, step: impl FnOnce() -> T + Send) -> T {
-    let helpers = (rayon::current_num_threads() - 1).min(most);
-    if helpers == 0 || !matches!(ROLE.get(), Role::None) {
+    let (helpers, has_one) = (helpers(most), has_one());
+    if helpers == 0 || has_one {
         return rayon::scope(|_| step());
     }
     Team::new(helpers, patience).lead(helpers, step)
+}
+
+/// Does steps one after the other on this thread, which is one of a pool, with others of it as helpers, at most so many. When
+/// these have gone, each of the steps calls its own.
+pub(super) fn steps<T>(most: usize, work: impl FnOnce() -> T) -> T {
+    steps_with(PATIENCE, most, work)
+}
+
+fn steps_with<T>(patience: Duration, most: usize, work: impl FnOnce() -> T) -> T {
+    let helpers = helpers(most);
+    if helpers == 0 || has_one() {
+        return work();
+    }
+    // Those that come late find a team that is over.
+    let team = Arc::new(Team::new(helpers, patience));
+    for _ in 0..helpers {
+        let team = team.clone();
+        rayon::spawn(move || team.help());
+    }
+    let _over = Finally(|| team.over.store(true, SeqCst));
+    let _role = Playing::new(Role::Leader(&*team));
+    work()
+}
+
+/// The other threads of the pool, at most so many.
+fn helpers(most: usize) -> usize {
+    (rayon::current_num_threads() - 1).min(most)
+}
+
+/// Whether this thread leads a team that has not gone, or is in another's.
+fn has_one() -> bool {
+    match ROLE.get() {
+        Role::None => false,
+        // SAFETY: the role ends before the team.
+        Role::Leader(team) => !unsafe { &*team }.has_gone(),
+        Role::Busy => true,
+    }
+}
+
+/// Sends the helpers of this thread back to their pool, if it has any.
+pub(super) fn dismiss() {
+    if let Role::Leader(team) = ROLE.get() {
+        // SAFETY: the role ends before the team.
+        unsafe { &*team }.over.store(true, SeqCst);
+    }
 }
 
 /// Whether this thread does part of a step that others help with: what is below is its own.
@@ -247,7 +300,7 @@ pub(super) fn share(count: usize, work: &(dyn Fn(usize) + Sync)) -> bool {
     let Role::Leader(team) = ROLE.get() else { return false };
     // SAFETY: the role ends before the team.
     let team = unsafe { &*team };
-    if team.remaining.load(SeqCst) < team.helpers {
+    if team.has_gone() {
         team.over.store(true, SeqCst);
         return false;
     }
@@ -311,6 +364,39 @@ mod tests {
                 }
             });
         });
+    }
+
+    #[test]
+    fn helpers_stay_for_steps_in_a_row() {
+        pool(2).install(|| {
+            steps_with(NEVER, 31, || {
+                let who = Mutex::new(HashSet::new());
+                while who.lock().unwrap().len() < 2 {
+                    let all = |_| {
+                        who.lock().unwrap().insert(rayon::current_thread_index());
+                        thread::sleep(Duration::from_micros(100));
+                    };
+                    step(31, || assert!(share(8, &all)));
+                    assert!(share(8, &all));
+                }
+            });
+            assert!(!share(1, &|_| {}));
+        });
+    }
+
+    #[test]
+    fn steps_whose_helpers_have_gone_call_their_own() {
+        pool(3).install(|| {
+            steps_with(NEVER, 31, || {
+                assert!(share(1, &|_| {}));
+                dismiss();
+                assert!(!share(1, &|_| {}));
+                patient(|| assert!(share(3, &|_| {})));
+                assert!(!share(1, &|_| {}));
+            });
+            dismiss();
+        });
+        pool(1).install(|| steps(31, || assert!(!share(1, &|_| {}))));
     }
 
     #[test]
@@ -382,18 +468,21 @@ mod tests {
                 done.fetch_add(4, SeqCst);
             }
         };
-        pool(4).install(|| {
-            (0..24).into_par_iter().for_each(|_| {
-                for _ in 0..50 {
-                    step(1, || {
-                        some();
-                        let short = || thread::sleep(Duration::from_micros(20));
-                        rayon::join(short, short);
-                        some();
-                    });
-                }
+        let each = || {
+            for _ in 0..50 {
+                step(1, || {
+                    some();
+                    let short = || thread::sleep(Duration::from_micros(20));
+                    rayon::join(short, short);
+                    some();
+                });
+            }
+        };
+        for in_a_row in [false, true] {
+            pool(4).install(|| {
+                (0..24).into_par_iter().for_each(|_| if in_a_row { steps(1, each) } else { each() });
             });
-        });
-        assert_eq!(done.load(SeqCst), 24 * 50 * 8);
+            assert_eq!(done.swap(0, SeqCst), 24 * 50 * 8);
+        }
     }
 }

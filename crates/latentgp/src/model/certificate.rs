@@ -79,13 +79,16 @@ impl BayesianGplvm {
             return Ok(certificate);
         }
         let latent = self.latent().select_rows(&sample);
-        let ours = used.psi(&*self.kernel, &latent, &self.z.value)?;
-        let theirs = reference.psi(&*self.kernel, &latent, &self.z.value)?;
+        let psi = |e: &dyn Expectation| e.psi(&*self.kernel, &latent, &self.z.value);
+        // In the units of the scaled data: the Jacobian of other units would hide a difference, or make one of nothing.
+        let bound = |e: &dyn Expectation| self.of_rows(&sample, &latent, e.boxed()).varying_evidence(None);
+        // So few rows are done by one thread, with all the nodes of a strong rule.
+        let (psis, bounds) =
+            rayon::join(|| (psi(&*used), psi(&*reference)), || (bound(&*used), bound(&*reference)));
+        let (ours, theirs) = (psis.0?, psis.1?);
         certificate.psi1 = distance(&ours, &theirs, |p| &p.psi1);
         certificate.psi2 = distance(&ours, &theirs, |p| &p.psi2);
-        // In the units of the scaled data: the Jacobian of other units would hide a difference, or make one of nothing.
-        let bound = |e: Box<dyn Expectation>| self.of_rows(&sample, &latent, e).varying_evidence(None);
-        certificate.bound = match (bound(used), bound(reference)) {
+        certificate.bound = match bounds {
             (Ok(ours), Ok(theirs)) => (ours - theirs).abs() / theirs.abs().max(f64::MIN_POSITIVE),
             // A bound that rounding spoils by one of the two is all off.
             (Err(Error::NotPositiveDefinite { .. }), _) | (_, Err(Error::NotPositiveDefinite { .. })) => 1.0,

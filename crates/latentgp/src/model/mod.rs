@@ -71,6 +71,7 @@ pub use vdmgp::{Terms, Vdmgp};
 pub use vdmgp_training::VdmgpTraining;
 pub use weight_prior::WeightPrior;
 
+use crate::blocks;
 use crate::error::Result;
 use crate::optim::{Optimizer, Report, Step, Watch};
 use crate::param::{self, Parameterized};
@@ -111,7 +112,7 @@ pub fn fit<M: Model + ?Sized>(model: &mut M, how: &dyn Optimizer, watch: &mut Wa
         negative_evidence(model, step - 1, u, &mut grad, out)
     };
     let mut with_constant = |step: &Step<'_>| watch(&Step { value: step.value - constant, ..*step });
-    let report = how.minimize(&mut u, &mut objective, &mut with_constant);
+    let report = blocks::steps(|| how.minimize(&mut u, &mut objective, &mut with_constant));
     param::unflatten(model, &u);
     report.map(|r| Report { value: r.value - constant, ..r })
 }

@@ -7,6 +7,7 @@
 //! A [`Run`] that is read back goes on to the same bits as one that was never interrupted.
 
 use super::{BayesianGplvm, Model, OnRun, negative_evidence};
+use crate::blocks;
 use crate::error::{Error, Result};
 use crate::expectation::Expectation;
 use crate::optim::{Adam, AdamState, Lbfgs, LbfgsState, Objective, StopReason};
@@ -166,7 +167,7 @@ impl Run {
         watch: &OnRun<'_>,
     ) -> Result<bool> {
         let held = if self.stage == Stage::Held { hold(model) } else { Vec::new() };
-        let result = self.iterate(model, limit, watch);
+        let result = blocks::steps(|| self.iterate(model, limit, watch));
         param::unflatten(model, self.place.u());
         release(model, &held);
         result

@@ -19,8 +19,8 @@
 use super::dot;
 use crate::blocks;
 use crate::error::{Error, Result};
-use crate::vmath::{Vectorized, fma, vectorize};
-use rayon::prelude::*;
+use crate::scratch::Numbers;
+use crate::vmath::{Laned, Lanes, Vectorized, fma, in_lanes, vectorize};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -98,34 +98,16 @@ impl History {
         (self.next + self.memory - 1 - age) % self.memory
     }
 
-    /// g ← Hg.
+    /// g ← Hg; without a pair, g as it is.
     pub(super) fn apply(&self, g: &mut [f64], work: &mut Products) {
         match g.len() < LONG {
-            true => self.two_loops(g, &mut work.alpha),
+            _ if self.pairs == 0 => {}
+            true => in_lanes(TwoLoops { of: self, g, alpha: &mut work.alpha }),
             false => self.by_products(g, work),
         }
     }
 
-    fn two_loops(&self, g: &mut [f64], alpha: &mut [f64]) {
-        let n = g.len();
-        let pair = |i: usize| (&self.s[i * n..][..n], &self.y[i * n..][..n], self.rho[i]);
-        for i in self.places() {
-            let (s, y, rho) = pair(i);
-            alpha[i] = rho * dot(s, g);
-            add_scaled(g, -alpha[i], y);
-        }
-        g.iter_mut().for_each(|g| *g *= self.gamma);
-        for i in self.places().rev() {
-            let (s, y, rho) = pair(i);
-            let beta = rho * dot(y, g);
-            add_scaled(g, alpha[i] - beta, s);
-        }
-    }
-
     fn by_products(&self, g: &mut [f64], work: &mut Products) {
-        if self.pairs == 0 {
-            return;
-        }
         let newest = self.at(0);
         for place in self.places().filter(|place| *place != newest) {
             if work.rho[place] != self.rho[place] {
@@ -160,10 +142,69 @@ impl History {
     }
 }
 
-fn add_scaled(to: &mut [f64], scale: f64, from: &[f64]) {
-    for (a, b) in to.iter_mut().zip(from) {
-        *a += scale * b;
+/// The two loops as they are written, but that a vector is added while the product with the next one is taken.
+struct TwoLoops<'a> {
+    of: &'a History,
+    g: &'a mut [f64],
+    alpha: &'a mut [f64],
+}
+
+impl Laned for TwoLoops<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool, const L: usize>(self) {
+        match L {
+            LANES => self.pairs::<FMA, L, 1>(),
+            _ => self.pairs::<FMA, L, 2>(),
+        }
     }
+}
+
+impl TwoLoops<'_> {
+    #[inline(always)]
+    fn pairs<const FMA: bool, const L: usize, const V: usize>(self) {
+        let TwoLoops { of, g, alpha } = self;
+        let n = g.len();
+        let (s, y) = (|i: usize| &of.s[i * n..][..n], |i: usize| &of.y[i * n..][..n]);
+        // What is still to be added.
+        let (mut by, mut to_add) = (0.0, y(of.at(0)));
+        for i in of.places() {
+            alpha[i] = of.rho[i] * add_and_dot::<FMA, L, V>(g, by, to_add, 1.0, s(i));
+            (by, to_add) = (-alpha[i], y(i));
+        }
+        let mut scale = of.gamma;
+        for i in of.places().rev() {
+            let beta = of.rho[i] * add_and_dot::<FMA, L, V>(g, by, to_add, scale, y(i));
+            (by, to_add, scale) = (alpha[i] - beta, s(i), 1.0);
+        }
+        add_and_dot::<FMA, L, V>(g, by, to_add, scale, to_add);
+    }
+}
+
+/// g ← scale (g + by · add), and the product of that with another vector, in [`LANES`] interleaved sums.
+#[inline(always)]
+fn add_and_dot<const FMA: bool, const L: usize, const V: usize>(
+    g: &mut [f64],
+    by: f64,
+    add: &[f64],
+    scale: f64,
+    with: &[f64],
+) -> f64 {
+    let read = <[Lanes<FMA, L>; V]>::read;
+    let mut sums = [Lanes::<FMA, L>::ZERO; V];
+    let whole: &mut [[Lanes<FMA, L>; V]] = Numbers::read_mut(g);
+    for ((g, add), with) in whole.iter_mut().zip(read(add)).zip(read(with)) {
+        for v in 0..V {
+            g[v] = (g[v] + add[v] * by) * scale;
+            sums[v] += with[v] * g[v];
+        }
+    }
+    let mut rest = 0.0;
+    for i in g.len() - g.len() % LANES..g.len() {
+        g[i] = (g[i] + add[i] * by) * scale;
+        rest += with[i] * g[i];
+    }
+    sums.iter().flat_map(|sums| sums.0).sum::<f64>() + rest
 }
 
 /// Products of the pairs with each other, by their places, and room to work in.
@@ -210,14 +251,11 @@ impl Products {
     fn multiply(&mut self, of: &History, g: &[f64], place: usize) {
         let (n, m) = (g.len(), of.memory);
         let y = &of.y[place * n..][..n];
-        let one = |(piece, sums): (usize, &mut [[f64; PRODUCTS]])| {
+        let one = |piece: usize, sums: &mut [[f64; PRODUCTS]]| {
             let at = piece * PIECE..((piece + 1) * PIECE).min(n);
             vectorize(Multiply { of, g, y, at, sums: &mut sums[..of.pairs] });
         };
-        match blocks::in_a_pool() {
-            true => self.parts.par_chunks_exact_mut(m).enumerate().for_each(one),
-            false => self.parts.chunks_exact_mut(m).enumerate().for_each(one),
-        }
+        blocks::each_chunk(&mut self.parts, m, !blocks::in_a_pool(), one);
         self.sums.fill([0.0; PRODUCTS]);
         for part in self.parts.chunks_exact(m) {
             for (sum, part) in self.sums.iter_mut().zip(part) {
@@ -253,14 +291,11 @@ impl Products {
     /// g ← γg + Σ of the pairs with their weights.
     fn combine(&self, of: &History, g: &mut [f64]) {
         let n = g.len();
-        let one = |(piece, out): (usize, &mut [f64])| {
+        let one = |piece: usize, out: &mut [f64]| {
             let at = piece * PIECE..piece * PIECE + out.len();
             vectorize(Combine { of, weights: &self.weights[..of.pairs], n, at, out });
         };
-        match blocks::in_a_pool() {
-            true => g.par_chunks_mut(PIECE).enumerate().for_each(one),
-            false => g.chunks_mut(PIECE).enumerate().for_each(one),
-        }
+        blocks::each_chunk(g, PIECE, !blocks::in_a_pool(), one);
     }
 }
 
@@ -393,7 +428,7 @@ mod tests {
                 let g: Vec<f64> = (0..n).map(|i| at(100 + k, i)).collect();
                 let (mut fast, mut slow) = (g.clone(), g.clone());
                 history.by_products(&mut fast, &mut kept);
-                history.two_loops(&mut slow, &mut [0.0; 6]);
+                in_lanes(TwoLoops { of: &history, g: &mut slow, alpha: &mut [0.0; 6] });
                 let size = slow.iter().fold(0.0, |size: f64, v| size.max(v.abs()));
                 assert!(fast.iter().zip(&slow).all(|(a, b)| (a - b).abs() <= 1e-11 * size), "{n}, {k}");
                 // A history that was read has no products yet.
