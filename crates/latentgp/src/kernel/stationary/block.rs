@@ -3,8 +3,8 @@
 use super::{Shape, Stationary};
 use crate::kernel::KernelGrad;
 use crate::mat::Mat;
-use crate::scratch::Room;
-use crate::vmath::{Vectorized, fma};
+use crate::scratch::{Numbers, Room};
+use crate::vmath::{Laned, Lanes, Vectorized, fma};
 
 /// Lanes of the inner loops: sums run in this many independent accumulators, in a fixed order.
 pub(crate) const LANES: usize = 8;
@@ -67,66 +67,88 @@ pub(super) struct CrossAdjoint<'a, 'g, S: Shape> {
     pub grad: KernelGrad<'g>,
 }
 
-impl<S: Shape> Vectorized for CrossAdjoint<'_, '_, S> {
+impl<S: Shape> Laned for CrossAdjoint<'_, '_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(mut self) {
+    fn run<const FMA: bool, const L: usize>(self) {
+        match L {
+            LANES => self.rows::<FMA, L, 1>(),
+            _ => self.rows::<FMA, L, 2>(),
+        }
+    }
+}
+
+/// [`LANES`] numbers, V registers of L.
+type Group<const FMA: bool, const L: usize, const V: usize> = [Lanes<FMA, L>; V];
+
+/// Their sum, in order.
+#[inline(always)]
+fn total<const FMA: bool, const L: usize, const V: usize>(sums: Group<FMA, L, V>) -> f64 {
+    sums.iter().flat_map(|sums| sums.0).sum()
+}
+
+impl<S: Shape> CrossAdjoint<'_, '_, S> {
+    #[inline(always)]
+    fn rows<const FMA: bool, const L: usize, const V: usize>(mut self) {
+        let read = <Group<FMA, L, V>>::read;
         let (m, dim) = (self.z.rows(), self.kernel.dim);
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
         let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
-        let (mut r2, mut h) = (Room::filled(0.0, padded), Room::filled(0.0, padded));
+        let [mut r2, mut kappa, mut slope, mut h] = std::array::from_fn(|_| Room::filled(0.0, padded));
         let mut z_bar = Room::filled(0.0, dim * padded);
         let mut l_bar = Room::filled(0.0, dim);
         let (mut variance_bar, mut alpha_bar) = (0.0, 0.0);
         for n in 0..self.x.rows() {
             let x = self.x.row(n);
             distances::<FMA>(x, &zt, &inverse, &mut r2);
-            h[..m].copy_from_slice(self.bar.row(n));
-            let mut kappa_sum = [0.0; LANES];
-            for (h, r2) in h.chunks_exact_mut(LANES).zip(r2.chunks_exact(LANES)) {
-                for i in 0..LANES {
-                    let (kappa, slope) = S::kappa::<FMA>(r2[i], alpha);
-                    kappa_sum[i] = fma::<FMA>(h[i], kappa, kappa_sum[i]);
-                    if S::HAS_ALPHA {
-                        alpha_bar += h[i] * variance * S::kappa_alpha(r2[i], alpha);
-                    }
-                    h[i] *= variance * slope;
+            for ((r2, kappa), slope) in r2.iter().zip(&mut kappa).zip(&mut slope) {
+                (*kappa, *slope) = S::kappa::<FMA>(*r2, alpha);
+            }
+            if S::HAS_ALPHA {
+                for (bar, r2) in self.bar.row(n).iter().zip(&r2) {
+                    alpha_bar += bar * variance * S::kappa_alpha(*r2, alpha);
                 }
             }
-            variance_bar += kappa_sum.iter().sum::<f64>();
+            h[..m].copy_from_slice(self.bar.row(n));
+            let (mut kappa_sum, h) = ([Lanes::ZERO; V], <Group<FMA, L, V>>::read_mut(&mut h));
+            for ((h, kappa), slope) in h.iter_mut().zip(read(&kappa)).zip(read(&slope)) {
+                for v in 0..V {
+                    kappa_sum[v] = h[v].mul_add(kappa[v], kappa_sum[v]);
+                    h[v] = h[v] * (slope[v] * variance);
+                }
+            }
+            variance_bar += total(kappa_sum);
             if self.grad.x.is_none() && self.grad.z.is_none() {
                 for (q, z) in zt.chunks_exact(padded).enumerate() {
-                    let (xq, inverse) = (x[q], inverse[q]);
-                    let mut sum = [0.0; LANES];
-                    for (h, z) in h.chunks_exact(LANES).zip(z.chunks_exact(LANES)) {
-                        for i in 0..LANES {
-                            let e = (xq - z[i]) * inverse;
-                            sum[i] = fma::<FMA>(h[i] * e, e, sum[i]);
+                    let (xq, inverse, mut sum) = (Lanes::all(x[q]), inverse[q], [Lanes::ZERO; V]);
+                    for (h, z) in h.iter().zip(read(z)) {
+                        for v in 0..V {
+                            let e = (xq - z[v]) * inverse;
+                            sum[v] = (h[v] * e).mul_add(e, sum[v]);
                         }
                     }
-                    l_bar[q] -= 2.0 * inverse * sum.iter().sum::<f64>();
+                    l_bar[q] -= 2.0 * inverse * total(sum);
                 }
                 continue;
             }
-            for q in 0..dim {
-                let (xq, inverse) = (x[q], inverse[q]);
-                let z = zt[q * padded..(q + 1) * padded].chunks_exact(LANES);
-                let z_bar = z_bar[q * padded..(q + 1) * padded].chunks_exact_mut(LANES);
-                let (mut x_sum, mut l_sum) = ([0.0; LANES], [0.0; LANES]);
-                for ((h, z), z_bar) in h.chunks_exact(LANES).zip(z).zip(z_bar) {
-                    for i in 0..LANES {
-                        let e = (xq - z[i]) * inverse;
-                        let he = h[i] * e;
-                        x_sum[i] += he;
-                        z_bar[i] -= he;
-                        l_sum[i] = fma::<FMA>(he, e, l_sum[i]);
+            for (q, (z, z_bar)) in zt.chunks_exact(padded).zip(z_bar.chunks_exact_mut(padded)).enumerate() {
+                let (xq, inverse) = (Lanes::all(x[q]), inverse[q]);
+                let (mut x_sum, mut l_sum) = ([Lanes::ZERO; V], [Lanes::ZERO; V]);
+                let z_bar = <Group<FMA, L, V>>::read_mut(z_bar);
+                for ((h, z), z_bar) in h.iter().zip(read(z)).zip(z_bar) {
+                    for v in 0..V {
+                        let e = (xq - z[v]) * inverse;
+                        let he = h[v] * e;
+                        x_sum[v] += he;
+                        z_bar[v] -= he;
+                        l_sum[v] = he.mul_add(e, l_sum[v]);
                     }
                 }
                 if let Some(gx) = self.grad.x.as_deref_mut() {
-                    gx[(n, q)] += 2.0 * inverse * x_sum.iter().sum::<f64>();
+                    gx[(n, q)] += 2.0 * inverse * total(x_sum);
                 }
-                l_bar[q] -= 2.0 * inverse * l_sum.iter().sum::<f64>();
+                l_bar[q] -= 2.0 * inverse * total(l_sum);
             }
         }
         if let Some(gz) = self.grad.z {

@@ -18,7 +18,7 @@ use super::{ClosedForm, CrossBlocks, Kernel, KernelGrad, PointGrad, StarKernel, 
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized, Transform};
 use crate::scratch::Room;
-use crate::vmath::vectorize;
+use crate::vmath::{in_lanes, vectorize};
 use block::{Cross, CrossAdjoint};
 use smallvec::smallvec;
 use std::marker::PhantomData;
@@ -176,7 +176,7 @@ impl<S: Shape> Kernel for Stationary<S> {
             false if self.dim >= WIDE && self.variance.get().is_normal() => {
                 wide::cross_adjoint(self, x, z, bar, grad)
             }
-            false => vectorize(CrossAdjoint { kernel: self, x, z, bar, grad }),
+            false => in_lanes(CrossAdjoint { kernel: self, x, z, bar, grad }),
         }
     }
 
