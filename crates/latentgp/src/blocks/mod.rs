@@ -23,6 +23,11 @@ const ROWS_TOGETHER: usize = 4;
 /// One for each part, where they stand.
 pub(crate) type Parts<T> = SmallVec<[T; PARTS]>;
 
+/// How many parts so many rows have.
+pub(crate) fn parts(n: usize) -> usize {
+    n.div_ceil(part_rows(n))
+}
+
 /// The rows of each part but the last.
 pub(crate) fn part_rows(n: usize) -> usize {
     n.div_ceil(n.div_ceil(PART_ROWS).clamp(1, PARTS)).next_multiple_of(ROWS_TOGETHER).max(ROWS_TOGETHER)
@@ -32,8 +37,8 @@ pub(crate) fn part_rows(n: usize) -> usize {
 const WORTH: usize = 1 << 17;
 
 /// Does so many operations, roughly, on a thread of the pool, so that the parallel pieces among them hand nothing over: each
-/// would wake and wait. Others, as many as that is worth, stay awake for them, and do nothing else: what waits for the pool in
-/// other ways belongs to [`together`].
+/// would wake and wait. Others, as many as that is worth, or those of [`steps`], stay awake for them, and do nothing else: what
+/// waits for the pool in other ways belongs to [`together`].
 pub(crate) fn step<T: Send>(cost: usize, work: impl FnOnce() -> T + Send) -> T {
     match cost / WORTH {
         0 => work(),
@@ -47,10 +52,11 @@ pub(crate) fn together<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     rayon::scope(|_| work())
 }
 
-/// Does steps one after the other: threads of the pool that it is called in, if any, stay awake between them too.
-pub(crate) fn steps<T>(work: impl FnOnce() -> T) -> T {
+/// Does steps of so many parts one after the other: threads of the pool that it is called in, if any, stay awake between them
+/// too, as many as that is worth. What waits for the pool in other ways is better off without.
+pub(crate) fn steps<T>(parts: usize, work: impl FnOnce() -> T) -> T {
     match in_a_pool() {
-        true => team::steps(PARTS - 1, work),
+        true => team::steps(parts.saturating_sub(1), work),
         false => work(),
     }
 }
@@ -359,7 +365,10 @@ mod tests {
                 (beside(WORTH, || 1, || "two"), beside(0, || 1, || "two"), squares)
             };
             let squares: Parts<_> = (0..29).map(|i| i * i).collect();
-            for found in [pool.install(all), pool.install(|| step(WORTH, all))] {
+            // Whoever has the pool to itself has no helpers.
+            let apart = || steps(PARTS, || (together(all), all()));
+            let (first, second) = pool.install(apart);
+            for found in [pool.install(all), pool.install(|| step(WORTH, all)), first, second] {
                 assert_eq!(found, ((1, "two"), (1, "two"), squares.clone()));
             }
         }
@@ -384,7 +393,7 @@ mod tests {
             for threads in [1, 3] {
                 let mut all = vec![usize::MAX; len];
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| steps(|| each_chunk(&mut all, size, false, |i, chunk| chunk.fill(i))));
+                pool.install(|| steps(PARTS, || each_chunk(&mut all, size, false, |i, chunk| chunk.fill(i))));
                 assert!(all.iter().enumerate().all(|(at, i)| *i == at / size), "{len} {size} {threads}");
             }
         }

@@ -26,12 +26,14 @@ const POLITE: Duration = Duration::from_micros(50);
 /// A leader that waits for so long does not wait for what is short, and sleeps for a while before it looks again.
 const LONG: Duration = Duration::from_millis(1);
 const WHILE: Duration = Duration::from_micros(50);
+/// A helper of steps in a row looks after so long whether others of its pool have work for it.
+const TERM: Duration = Duration::from_millis(5);
 
 /// What a thread has to do with teams.
 #[derive(Clone, Copy)]
 enum Role {
     None,
-    /// It does a step with such a team.
+    /// It does steps with such a team.
     Leader(*const Team),
     /// It takes parts of another's step, or a part of its own.
     Busy,
@@ -77,6 +79,7 @@ struct Team {
     remaining: AtomicUsize,
     helpers: usize,
     patience: Duration,
+    term: Duration,
     over: AtomicBool,
     /// Valid while `turn` is odd or a helper is inside.
     work: UnsafeCell<Option<Work>>,
@@ -84,7 +87,8 @@ struct Team {
 }
 
 // SAFETY: `work` is written by the leader alone, while `turn` is even, and read by helpers that were inside when they saw it odd;
-// the leader waits for those before it goes on. Whoever drops the team last drops an address, and calls nothing.
+// the leader waits for those before it goes on. Whoever drops the team last drops an address, and maybe a cause,
+// which may be sent.
 unsafe impl Sync for Team {}
 // SAFETY: likewise.
 unsafe impl Send for Team {}
@@ -118,7 +122,8 @@ impl<F: FnMut()> Drop for Finally<F> {
 }
 
 impl Team {
-    fn new(helpers: usize, patience: Duration) -> Self {
+    /// Helpers who may be away at the end of a `term` are for leaders who do not wait for them to come back.
+    fn new(helpers: usize, patience: Duration, term: Duration) -> Self {
         Team {
             turn: Apart(AtomicUsize::new(0)),
             next: Apart(AtomicUsize::new(0)),
@@ -126,13 +131,14 @@ impl Team {
             remaining: AtomicUsize::new(helpers),
             helpers,
             patience,
+            term,
             over: AtomicBool::new(false),
             work: UnsafeCell::new(None),
             panic: Mutex::new(None),
         }
     }
 
-    /// Does a step, with so many other threads of the pool at hand as come.
+    /// Does a step, with so many other threads of the pool at hand as come, and waits for them.
     fn lead<T: Send>(&self, helpers: usize, step: impl FnOnce() -> T + Send) -> T {
         if helpers > 0 {
             return rayon::join(|| self.lead(helpers - 1, step), || self.help()).0;
@@ -147,7 +153,7 @@ impl Team {
         self.over.load(SeqCst) || self.remaining.load(SeqCst) < self.helpers
     }
 
-    /// Takes parts until the step is over, or has had none for long.
+    /// Takes parts until the steps are over, or there was none for long.
     fn help(&self) {
         // A thread that waits somewhere in a step of its own has to go on with that when it can.
         if matches!(ROLE.get(), Role::None) {
@@ -158,7 +164,7 @@ impl Team {
     }
 
     fn stay(&self) {
-        let (mut seen, mut turn) = (0, 0);
+        let (mut seen, mut turn, mut since) = (0, 0, Instant::now());
         loop {
             let there_is_one = wait(self.patience, || {
                 turn = self.turn.0.load(SeqCst);
@@ -167,15 +173,22 @@ impl Team {
             if !there_is_one || self.over.load(SeqCst) {
                 return;
             }
-            self.inside.fetch_add(1, SeqCst);
-            let _inside = Finally(|| {
-                self.inside.fetch_sub(1, SeqCst);
-            });
-            // A leader that has not seen this helper inside has gone on to another turn.
-            if self.turn.0.load(SeqCst) == turn {
-                self.take_parts();
+            {
+                self.inside.fetch_add(1, SeqCst);
+                let _inside = Finally(|| {
+                    self.inside.fetch_sub(1, SeqCst);
+                });
+                // A leader that has not seen this helper inside has gone on to another turn.
+                if self.turn.0.load(SeqCst) == turn {
+                    self.take_parts();
+                }
             }
             seen = turn;
+            if since.elapsed() > self.term {
+                let _role = Playing::new(Role::None);
+                rayon::yield_now();
+                since = Instant::now();
+            }
         }
     }
 
@@ -241,7 +254,7 @@ fn step_with<T: Send>(patience: Duration, most: usize, step: impl FnOnce() -> T 
     if helpers == 0 || has_one {
         return rayon::scope(|_| step());
     }
-    Team::new(helpers, patience).lead(helpers, step)
+    Team::new(helpers, patience, Duration::MAX).lead(helpers, step)
 }
 
 /// Does steps one after the other on this thread, which is one of a pool, with others of it as helpers, at most so many. When
@@ -256,7 +269,7 @@ fn steps_with<T>(patience: Duration, most: usize, work: impl FnOnce() -> T) -> T
         return work();
     }
     // Those that come late find a team that is over.
-    let team = Arc::new(Team::new(helpers, patience));
+    let team = Arc::new(Team::new(helpers, patience, TERM));
     for _ in 0..helpers {
         let team = team.clone();
         rayon::spawn(move || team.help());
@@ -382,6 +395,32 @@ mod tests {
             });
             assert!(!share(1, &|_| {}));
         });
+    }
+
+    #[test]
+    fn helpers_of_steps_in_a_row_do_what_others_ask_for() {
+        let done = Arc::new(AtomicBool::new(false));
+        pool(2).install(|| {
+            steps_with(NEVER, 31, || {
+                let asked = done.clone();
+                rayon::spawn(move || asked.store(true, SeqCst));
+                // Who leads has no time for it.
+                while !done.load(SeqCst) {
+                    assert!(share(2, &|_| {}));
+                }
+            });
+        });
+    }
+
+    #[test]
+    fn a_panic_passes_through_steps_in_a_row() {
+        let pool = pool(2);
+        let found = catch_unwind(AssertUnwindSafe(|| {
+            pool.install(|| steps_with(NEVER, 31, || share(3, &|i| assert!(i != 2, "part {i}"))))
+        }));
+        let cause = *found.unwrap_err().downcast::<String>().unwrap();
+        assert!(cause.contains("part 2"), "{cause}");
+        pool.install(|| assert!(!share(1, &|_| {}) && !is_busy()));
     }
 
     #[test]

@@ -205,4 +205,8 @@ impl Model for BayesianGplvm {
     fn renew(&mut self, step: u64) {
         self.expectation.renew(step);
     }
+
+    fn parts(&self) -> usize {
+        self.bound().parts()
+    }
 }

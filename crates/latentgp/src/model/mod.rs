@@ -99,6 +99,12 @@ pub trait Model: Parameterized {
 
     /// Draws new nodes for the given step, where the expectation draws afresh.
     fn renew(&mut self, _step: u64) {}
+
+    /// In how many parts threads share the evidence and its gradient, if these are short: between the steps of a fit as many
+    /// threads stay awake. One where the evidence asks for threads in its own ways.
+    fn parts(&self) -> usize {
+        1
+    }
 }
 
 /// Maximises F + Σ log p(θ) over the free parameters; the model is left at the best point found.
@@ -106,13 +112,13 @@ pub fn fit<M: Model + ?Sized>(model: &mut M, how: &dyn Optimizer, watch: &mut Wa
     let mut u = param::flatten(model);
     let mut grad = vec![0.0; param::count(model)];
     let mut step = 0;
-    let constant = model.constant();
+    let (constant, parts) = (model.constant(), model.parts());
     let mut objective = |u: &[f64], out: &mut [f64]| -> Result<f64> {
         step += 1;
         negative_evidence(model, step - 1, u, &mut grad, out)
     };
     let mut with_constant = |step: &Step<'_>| watch(&Step { value: step.value - constant, ..*step });
-    let report = blocks::steps(|| how.minimize(&mut u, &mut objective, &mut with_constant));
+    let report = blocks::steps(parts, || how.minimize(&mut u, &mut objective, &mut with_constant));
     param::unflatten(model, &u);
     report.map(|r| Report { value: r.value - constant, ..r })
 }

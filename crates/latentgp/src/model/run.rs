@@ -167,7 +167,7 @@ impl Run {
         watch: &OnRun<'_>,
     ) -> Result<bool> {
         let held = if self.stage == Stage::Held { hold(model) } else { Vec::new() };
-        let result = blocks::steps(|| self.iterate(model, limit, watch));
+        let result = blocks::steps(model.parts(), || self.iterate(model, limit, watch));
         param::unflatten(model, self.place.u());
         release(model, &held);
         result

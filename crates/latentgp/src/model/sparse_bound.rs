@@ -262,8 +262,17 @@ impl SparseBound<'_> {
     ) -> Result<(f64, A)> {
         let cost = q.n().saturating_mul(self.z.rows() * self.z.rows());
         let here = || self.gradient_here(q, grad, cost, aside);
-        // Factors of many rows have all threads of the pool to themselves.
-        if self.z.rows() > linalg::SMALL { blocks::together(here) } else { blocks::step(cost, here) }
+        if self.is_large() { blocks::together(here) } else { blocks::step(cost, here) }
+    }
+
+    /// Factors of many rows have all threads of the pool to themselves.
+    fn is_large(&self) -> bool {
+        self.z.rows() > linalg::SMALL
+    }
+
+    /// The parts that threads share.
+    pub fn parts(&self) -> usize {
+        if self.is_large() { 1 } else { blocks::parts(self.outputs.n()) }
     }
 
     fn gradient_here<A: Send>(

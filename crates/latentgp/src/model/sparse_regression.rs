@@ -271,6 +271,10 @@ impl Model for SparseRegression {
     fn renew(&mut self, step: u64) {
         self.expectation.renew(step);
     }
+
+    fn parts(&self) -> usize {
+        self.bound().parts()
+    }
 }
 
 #[cfg(test)]

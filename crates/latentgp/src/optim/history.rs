@@ -98,10 +98,9 @@ impl History {
         (self.next + self.memory - 1 - age) % self.memory
     }
 
-    /// g ← Hg; without a pair, g as it is.
+    /// g ← Hg, of at least one pair.
     pub(super) fn apply(&self, g: &mut [f64], work: &mut Products) {
         match g.len() < LONG {
-            _ if self.pairs == 0 => {}
             true => in_lanes(TwoLoops { of: self, g, alpha: &mut work.alpha }),
             false => self.by_products(g, work),
         }
@@ -405,6 +404,43 @@ mod tests {
             history.apply(&mut g, &mut work);
             for (a, b) in g.iter().zip(expected.as_slice()) {
                 assert!((a - b).abs() < TOLERANCE, "after {} pairs: {a} {b}", k + 1);
+            }
+        }
+    }
+
+    /// The two loops, step by step.
+    fn two_loops(of: &History, g: &mut [f64]) {
+        let n = g.len();
+        let pair = |i: usize| (&of.s[i * n..][..n], &of.y[i * n..][..n], of.rho[i]);
+        let add =
+            |g: &mut [f64], by: f64, from: &[f64]| g.iter_mut().zip(from).for_each(|(g, v)| *g += by * v);
+        let mut alpha = vec![0.0; of.memory];
+        for i in of.places() {
+            let (s, y, rho) = pair(i);
+            alpha[i] = rho * dot(s, g);
+            add(g, -alpha[i], y);
+        }
+        g.iter_mut().for_each(|g| *g *= of.gamma);
+        for i in of.places().rev() {
+            let (s, y, rho) = pair(i);
+            add(g, alpha[i] - rho * dot(y, g), s);
+        }
+    }
+
+    #[test]
+    fn registers_have_the_bits_of_the_loops_step_by_step() {
+        for n in [1, 7, 8, 29, 1107] {
+            let mut history = History::new(4, n).unwrap();
+            for k in 0..7 {
+                let s: Vec<f64> = (0..n).map(|i| ((3 * i + 17 * k) as f64 * 0.37).sin()).collect();
+                let y: Vec<f64> =
+                    s.iter().enumerate().map(|(i, s)| (1.0 + 0.2 * (i % 7) as f64) * s).collect();
+                history.push(&s, &y, 0.0);
+                let g: Vec<f64> = (0..n).map(|i| (i as f64).cos()).collect();
+                let (mut fast, mut slow) = (g.clone(), g);
+                in_lanes(TwoLoops { of: &history, g: &mut fast, alpha: &mut [0.0; 4] });
+                two_loops(&history, &mut slow);
+                assert_eq!(fast, slow, "{n}, {k}");
             }
         }
     }
