@@ -12,7 +12,7 @@ import numpy as np
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 VARIED = {"N": "rows N", "M": "inducing inputs M", "Q": "latent dimensions Q", "D": "columns D"}
 METHODS = {
@@ -36,12 +36,14 @@ def panel(axes, rows, varied, quantity, scale):
         axes.loglog(x, y, marker=marker, ms=4, lw=1.4, color=colour, label=slope)
     axes.set_xticks(x, [f"{v:g}" if v < 1e4 else f"$10^{{{np.log10(v):.0f}}}$" for v in x])
     axes.xaxis.set_minor_formatter(NullFormatter())
+    low, high = axes.get_ylim()
+    # Within two decades, ones alone would leave an axis with one number.
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 100 else (1,)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.grid(True, which="major", lw=0.4, alpha=0.5)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=7.5, loc="upper left")
-    low, high = axes.get_ylim()
     axes.set_ylim(low, high * (high / low) ** 0.25)
 
 

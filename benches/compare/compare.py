@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import cases
@@ -163,34 +164,24 @@ def fits(ours, scratch, options):
 def imports(*_):
     """Seconds to import each package, or to start the program."""
 
-    def seconds(command):
-        times = []
-        for _ in range(5):
-            before = os.times()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            times.append(os.times().elapsed - before.elapsed)
-        return min(times)
-
     print("\n**To start**\n\n| | ms |\n|---|---|")
     subprocess.run(["cargo", "build", "-q", "--release", "-p", "latentgp-cli"], cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    print(f"| the program `latentgp` | {1e3 * best_start([str(target / 'release' / 'latentgp'), '--version']):.1f} |")
-    base = seconds([sys.executable, "-c", "import numpy"])
+    print(f"| the program `latentgp` | {1e3 * best_start([str(target / 'release' / 'latentgp'), '--version'], 50):.1f} |")
+    base = best_start([sys.executable, "-c", "import numpy"], 10)
     print(f"| `import numpy` | {1e3 * base:.0f} |")
     for module in ["latentgp", "sklearn.base", *PEERS.values()]:
         if importlib.util.find_spec(module.split(".")[0]):
-            more = seconds([sys.executable, "-c", f"import numpy, {module}"]) - base
+            more = best_start([sys.executable, "-c", f"import numpy, {module}"], 10) - base
             print(f"| `import {module}`, beyond NumPy | {1e3 * more:.0f} |")
 
 
-def best_start(command):
-    """The shortest of fifty starts of a program, in seconds."""
-    import time
-
+def best_start(command, count):
+    """The shortest of so many starts of a program, in seconds."""
     times = []
-    for _ in range(50):
+    for _ in range(count):
         begin = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         times.append(time.perf_counter() - begin)
     return min(times)
 
