@@ -26,8 +26,8 @@ const POLITE: Duration = Duration::from_micros(50);
 /// A leader that waits for so long does not wait for what is short, and sleeps for a while before it looks again.
 const LONG: Duration = Duration::from_millis(1);
 const WHILE: Duration = Duration::from_micros(50);
-/// A helper of steps in a row looks after so long whether others of its pool have work for it.
-const TERM: Duration = Duration::from_millis(5);
+/// A helper of steps in a row goes after so long, and comes again if others of its pool have no work for it.
+const TERM: Duration = Duration::from_millis(1);
 
 /// What a thread has to do with teams.
 #[derive(Clone, Copy)]
@@ -122,7 +122,7 @@ impl<F: FnMut()> Drop for Finally<F> {
 }
 
 impl Team {
-    /// Helpers who may be away at the end of a `term` are for leaders who do not wait for them to come back.
+    /// Helpers who go at the end of a `term` are for leaders who do not wait for them to come back.
     fn new(helpers: usize, patience: Duration, term: Duration) -> Self {
         Team {
             turn: Apart(AtomicUsize::new(0)),
@@ -153,25 +153,37 @@ impl Team {
         self.over.load(SeqCst) || self.remaining.load(SeqCst) < self.helpers
     }
 
-    /// Takes parts until the steps are over, or there was none for long.
-    fn help(&self) {
+    /// Takes parts until the steps are over or there was none for long; true where a term was over before.
+    fn help(&self) -> bool {
         // A thread that waits somewhere in a step of its own has to go on with that when it can.
-        if matches!(ROLE.get(), Role::None) {
+        let comes_again = matches!(ROLE.get(), Role::None) && {
             let _role = Playing::new(Role::Busy);
-            self.stay();
+            self.stay()
+        };
+        if !comes_again {
+            self.remaining.fetch_sub(1, SeqCst);
         }
-        self.remaining.fetch_sub(1, SeqCst);
+        comes_again
     }
 
-    fn stay(&self) {
-        let (mut seen, mut turn, mut since) = (0, 0, Instant::now());
+    /// Helps for a term at a time. Between two of them the pool has its thread: for what others ask for, or to go on with what
+    /// it was waiting for when it was called.
+    fn help_in_terms(self: Arc<Self>) {
+        if self.help() {
+            rayon::yield_now();
+            rayon::spawn(move || self.help_in_terms());
+        }
+    }
+
+    fn stay(&self) -> bool {
+        let (mut seen, mut turn, since) = (0, 0, Instant::now());
         loop {
             let there_is_one = wait(self.patience, || {
                 turn = self.turn.0.load(SeqCst);
                 (turn % 2 == 1 && turn != seen) || self.over.load(SeqCst)
             });
             if !there_is_one || self.over.load(SeqCst) {
-                return;
+                return false;
             }
             {
                 self.inside.fetch_add(1, SeqCst);
@@ -185,9 +197,7 @@ impl Team {
             }
             seen = turn;
             if since.elapsed() > self.term {
-                let _role = Playing::new(Role::None);
-                rayon::yield_now();
-                since = Instant::now();
+                return true;
             }
         }
     }
@@ -272,7 +282,7 @@ fn steps_with<T>(patience: Duration, most: usize, work: impl FnOnce() -> T) -> T
     let team = Arc::new(Team::new(helpers, patience, TERM));
     for _ in 0..helpers {
         let team = team.clone();
-        rayon::spawn(move || team.help());
+        rayon::spawn(move || team.help_in_terms());
     }
     let _over = Finally(|| team.over.store(true, SeqCst));
     let _role = Playing::new(Role::Leader(&*team));
@@ -405,8 +415,9 @@ mod tests {
                 let asked = done.clone();
                 rayon::spawn(move || asked.store(true, SeqCst));
                 // Who leads has no time for it.
+                let since = Instant::now();
                 while !done.load(SeqCst) {
-                    assert!(share(2, &|_| {}));
+                    assert!(share(2, &|_| {}) && since.elapsed() < Duration::from_secs(60));
                 }
             });
         });
@@ -420,7 +431,8 @@ mod tests {
         }));
         let cause = *found.unwrap_err().downcast::<String>().unwrap();
         assert!(cause.contains("part 2"), "{cause}");
-        pool.install(|| assert!(!share(1, &|_| {}) && !is_busy()));
+        let free = pool.broadcast(|_| !share(1, &|_| {}) && !is_busy());
+        assert_eq!(free, [true, true]);
     }
 
     #[test]

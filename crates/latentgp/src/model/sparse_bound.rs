@@ -270,9 +270,12 @@ impl SparseBound<'_> {
         self.z.rows() > linalg::SMALL
     }
 
-    /// The parts that threads share.
+    /// The parts that threads share: of the rows, and of the groups where cells are missing.
     pub fn parts(&self) -> usize {
-        if self.is_large() { 1 } else { blocks::parts(self.outputs.n()) }
+        match self.is_large() {
+            true => 1,
+            false => blocks::parts(self.outputs.n()).max(self.outputs.groups.len().min(blocks::PARTS)),
+        }
     }
 
     fn gradient_here<A: Send>(

@@ -310,4 +310,8 @@ impl Model for Narx {
             Process::Sparse(model) => model.renew(step),
         }
     }
+
+    fn parts(&self) -> usize {
+        self.model().parts()
+    }
 }
