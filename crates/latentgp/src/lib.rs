@@ -37,6 +37,7 @@ pub mod evidence;
 pub mod expectation;
 #[cfg(feature = "files")]
 pub mod file;
+pub mod fit;
 mod gram;
 mod input_map;
 pub mod kernel;

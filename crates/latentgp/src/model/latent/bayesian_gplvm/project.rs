@@ -1,0 +1,180 @@
+//! The latent posterior of new rows.
+//!
+//! With q(u) as the training left it, the bound of a new row y∗ is a function of q(x∗) = N(μ, diag S) alone:
+//!
+//! ```text
+//! F∗ = Σ_d −½ log 2πσ² − β/2·(y_d² − 2 y_d ψ1α_d + v_dᵀAv_d + ψ0 − tr CA) − KL(q(x∗) ‖ p(x∗))
+//! ```
+//!
+//! over the observed d. It is maximised from several starts: the positions of the training rows that
+//! look most like y∗, and the prior, which for new rows is N(0, I) whatever the training rows had. Each row
+//! stands on its own, so that a batch equals its pieces.
+
+use crate::error::{Error, Result};
+use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad};
+use crate::linalg;
+use crate::mat::Mat;
+use crate::model::{BayesianGplvm, Model};
+use crate::optim::{Lbfgs, Optimizer, quiet};
+use crate::param;
+use crate::posterior::Posterior;
+use rayon::prelude::*;
+
+/// Training rows whose positions serve as starts.
+const STARTS: usize = 3;
+
+/// Latent positions of rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latent {
+    /// q(x∗): means and variances, N×Q.
+    pub q: Gaussians,
+    /// F∗ of every row, for the data as given: a lower bound of log p(y∗ | Y) where Ψ is exact.
+    pub bound: Vec<f64>,
+}
+
+impl BayesianGplvm {
+    /// The latent posterior of the rows of `y`; NaN is a missing cell.
+    ///
+    /// A row that is equal to a training row has that row's position. A row without any observed cell has
+    /// the prior.
+    pub fn project(&self, y: &Mat) -> Result<Latent> {
+        self.project_with(&self.posterior()?, y)
+    }
+
+    /// The same with a posterior that is there already.
+    pub fn project_with(&self, posterior: &Posterior, y: &Mat) -> Result<Latent> {
+        if y.cols() != self.outputs.d() {
+            return Err(Error::shape("columns of the new rows", self.outputs.d(), y.cols()));
+        }
+        let scaled = self.scaling.apply(y)?;
+        let rows: Vec<(Vec<f64>, Vec<f64>, f64)> = (0..y.rows())
+            .into_par_iter()
+            .map(|n| self.project_row(posterior, scaled.row(n)))
+            .collect::<Result<_>>()?;
+        let q = self.mean.value.cols();
+        let mut latent = Latent {
+            q: Gaussians { mean: Mat::zeros(y.rows(), q), var: Mat::zeros(y.rows(), q) },
+            bound: Vec::with_capacity(y.rows()),
+        };
+        for (n, (mean, var, bound)) in rows.into_iter().enumerate() {
+            latent.q.mean.row_mut(n).copy_from_slice(&mean);
+            latent.q.var.row_mut(n).copy_from_slice(&var);
+            latent.bound.push(bound);
+        }
+        Ok(latent)
+    }
+
+    fn project_row(&self, posterior: &Posterior, y: &[f64]) -> Result<(Vec<f64>, Vec<f64>, f64)> {
+        let objective = RowBound::new(posterior, y);
+        let (near, exact) = self.outputs.nearest_rows(y, STARTS);
+        if let Some(n) = exact {
+            let (mean, var) = (self.mean.value.row(n).to_vec(), self.var.value.row(n).to_vec());
+            let bound = objective.value(&one(&mean, &var), None)?;
+            return Ok((mean, var, bound));
+        }
+        let q = self.mean.value.cols();
+        let mut starts = vec![(vec![0.0; q], vec![1.0; q])];
+        let own = |&n: &usize| (self.mean.value.row(n).to_vec(), self.var.value.row(n).to_vec());
+        if objective.observed > 0 {
+            starts.extend(near.iter().map(own));
+        }
+        let mut best: Option<(Vec<f64>, Vec<f64>, f64)> = None;
+        let mut failure = None;
+        for (mean, var) in starts {
+            match objective.maximise(mean, var) {
+                Ok(found) if best.as_ref().is_none_or(|b| found.2 > b.2) => best = Some(found),
+                Ok(_) => {}
+                Err(e) => failure = Some(e),
+            }
+        }
+        best.ok_or_else(|| failure.expect("at least one start"))
+    }
+}
+
+fn one(mean: &[f64], var: &[f64]) -> Gaussians {
+    Gaussians { mean: Mat::from_rows(&[mean]), var: Mat::from_rows(&[var]) }
+}
+
+/// F∗ of one row, with what does not depend on q(x∗) worked out.
+struct RowBound<'a> {
+    posterior: &'a Posterior,
+    observed: usize,
+    /// Σ_d −½ log 2πσ² − β/2·y_d², and the Jacobian of the scaling.
+    constant: f64,
+    /// Ψ̄0, Ψ̄1, Ψ̄2.
+    bar: Psi,
+    /// Ā, of which Ψ̄2 = L⁻ᵀĀL⁻¹.
+    a_bar: Mat,
+}
+
+impl<'a> RowBound<'a> {
+    fn new(posterior: &'a Posterior, y: &[f64]) -> Self {
+        let m = posterior.z.rows();
+        let beta = 1.0 / posterior.noise;
+        let mut bar = Psi::zeros(1, m);
+        let mut a_bar = Mat::zeros(m, m);
+        let (mut constant, mut observed) = (0.0, 0);
+        for f in &posterior.factors {
+            let seen: Vec<usize> = (0..f.columns.len()).filter(|j| !y[f.columns[*j]].is_nan()).collect();
+            let (alpha, v) = (f.alpha.select_cols(&seen), f.v().select_cols(&seen));
+            let values = Mat::from_fn(1, seen.len(), |_, j| y[f.columns[seen[j]]]);
+            linalg::gemm(beta, &values, linalg::Op::N, &alpha, linalg::Op::T, &mut bar.psi1);
+            linalg::gemm(-0.5 * beta, &v, linalg::Op::N, &v, linalg::Op::T, &mut a_bar);
+            f.add_c(0.5 * beta * seen.len() as f64, &mut a_bar);
+            bar.psi0 -= 0.5 * beta * seen.len() as f64;
+            constant += 0.5 * seen.len() as f64 * (beta / std::f64::consts::TAU).ln()
+                - 0.5 * beta * values.dot(&values);
+            constant -= seen.iter().map(|&j| posterior.scaling.scale[f.columns[j]].ln()).sum::<f64>();
+            observed += seen.len();
+        }
+        bar.psi2 = posterior.l.unwhiten(&a_bar);
+        RowBound { posterior, observed, constant, bar, a_bar }
+    }
+
+    /// F∗ at q; sets its gradients in mean and variance.
+    fn value(&self, q: &Gaussians, grad: Option<(&mut [f64], &mut [f64])>) -> Result<f64> {
+        let (kernel, z) = (&*self.posterior.kernel, &self.posterior.z);
+        let expectation: &dyn Expectation = &*self.posterior.expectation;
+        let (mean, var) = (q.mean.row(0), q.var.row(0));
+        let kl: f64 = mean.iter().zip(var).map(|(m, s)| 0.5 * (m * m + s - s.ln() - 1.0)).sum();
+        let psi = expectation.psi_whitened(kernel, q, z, &self.posterior.l)?;
+        let value = self.constant
+            + self.bar.psi0 * psi.psi0
+            + self.bar.psi1.dot(&psi.psi1)
+            + self.a_bar.dot(&psi.psi2)
+            - kl;
+        if let Some((mean_bar, var_bar)) = grad {
+            let mut theta = vec![0.0; param::count(kernel)];
+            let mut z_bar = Mat::zeros(z.rows(), z.cols());
+            let (mut m_bar, mut s_bar) = (Mat::zeros(1, mean.len()), Mat::zeros(1, mean.len()));
+            let grad = PsiGrad { theta: &mut theta, z: &mut z_bar, mean: &mut m_bar, var: &mut s_bar };
+            expectation.psi_adjoint(kernel, q, z, &self.bar, grad)?;
+            for i in 0..mean.len() {
+                mean_bar[i] = m_bar[(0, i)] - mean[i];
+                var_bar[i] = s_bar[(0, i)] - 0.5 * (1.0 - 1.0 / var[i]);
+            }
+        }
+        if value.is_finite() { Ok(value) } else { Err(Error::not_finite("the bound of a new row")) }
+    }
+
+    fn maximise(&self, mean: Vec<f64>, var: Vec<f64>) -> Result<(Vec<f64>, Vec<f64>, f64)> {
+        let q = mean.len();
+        let mut u: Vec<f64> = mean.into_iter().chain(var.into_iter().map(f64::ln)).collect();
+        let split = |u: &[f64]| {
+            let var: Vec<f64> = u[q..].iter().map(|v| v.exp()).collect();
+            one(&u[..q], &var)
+        };
+        let mut objective = |u: &[f64], grad: &mut [f64]| -> Result<f64> {
+            let at = split(u);
+            let (mean_bar, var_bar) = grad.split_at_mut(q);
+            let value = self.value(&at, Some((mean_bar, var_bar)))?;
+            mean_bar.iter_mut().for_each(|g| *g = -*g);
+            var_bar.iter_mut().zip(at.var.as_slice()).for_each(|(g, s)| *g *= -s);
+            Ok(-value)
+        };
+        let optimizer = Lbfgs { max_iterations: 300, value_tolerance: 1e-12, ..Lbfgs::default() };
+        let report = optimizer.minimize(&mut u, &mut objective, &mut quiet)?;
+        let at = split(&u);
+        Ok((at.mean.into_vec(), at.var.into_vec(), -report.value))
+    }
+}

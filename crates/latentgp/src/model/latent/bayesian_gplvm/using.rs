@@ -1,0 +1,113 @@
+//! What a fitted Bayesian GPLVM is used for: relevance, imputation, densities and samples.
+
+use crate::error::{Error, Result};
+use crate::expectation::{Gaussians, QuasiMonteCarlo, Rule};
+use crate::mat::Mat;
+use crate::model::shared::row_density;
+use crate::model::{BayesianGplvm, Latent};
+use crate::posterior::Posterior;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+/// A table with its missing cells filled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imputed {
+    /// Observed cells as they were, missing ones by their predictive mean.
+    pub y: Mat,
+    /// The predictive variance of missing cells, noise included; 0 where a cell was observed.
+    pub var: Mat,
+    /// The latent positions that the observed cells of each row imply.
+    pub latent: Latent,
+}
+
+impl BayesianGplvm {
+    /// How much each latent dimension matters: what the kernel's parameters tell, or, where they do not,
+    /// the mean square of the posterior mean's slope times the spread of the latent means.
+    pub fn relevance(&self, posterior: &Posterior) -> Result<Vec<f64>> {
+        if let Some(relevance) = self.kernel.relevance() {
+            return Ok(relevance);
+        }
+        let (n, d, q, _) = self.sizes();
+        let x = &self.mean.value;
+        let mut relevance = vec![0.0; q];
+        for (k, out) in relevance.iter_mut().enumerate() {
+            let mean = x.col(k).iter().sum::<f64>() / n as f64;
+            let spread = x.col(k).iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n as f64;
+            let h = 1e-3 * (1.0 + spread.sqrt());
+            let moved = |by: f64| {
+                let mut moved = x.clone();
+                (0..n).for_each(|i| moved[(i, k)] += by);
+                posterior.predict_scaled(&moved).mean
+            };
+            let (up, down) = (moved(h), moved(-h));
+            let slopes =
+                up.as_slice().iter().zip(down.as_slice()).map(|(a, b)| ((a - b) / (2.0 * h)).powi(2));
+            *out = slopes.sum::<f64>() / (n * d) as f64 * spread;
+        }
+        Ok(relevance)
+    }
+
+    /// Fills the missing cells (NaN) of `y`, each row from its own latent posterior.
+    pub fn impute(&self, posterior: &Posterior, y: &Mat) -> Result<Imputed> {
+        let latent = self.project_with(posterior, y)?;
+        let predicted = posterior.predict_uncertain(&latent.q)?;
+        let noise = posterior.noise_variance();
+        let mut filled = Imputed { y: y.clone(), var: Mat::zeros(y.rows(), y.cols()), latent };
+        for i in 0..y.rows() {
+            for j in 0..y.cols() {
+                if y[(i, j)].is_nan() {
+                    filled.y[(i, j)] = predicted.mean[(i, j)];
+                    filled.var[(i, j)] = predicted.var[(i, j)] + noise[j];
+                }
+            }
+        }
+        Ok(filled)
+    }
+
+    /// log p(y∗ | Y) of each row's observed cells, by importance sampling of x∗ from its posterior q(x∗):
+    ///
+    /// ```text
+    /// p(y∗) ≈ 1/T Σ_t p(y∗ | x_t) p(x_t) / q(x_t),   x_t ~ q, from T Sobol points
+    /// ```
+    pub fn log_density(&self, posterior: &Posterior, y: &Mat, samples: usize, seed: u64) -> Result<Vec<f64>> {
+        if samples == 0 {
+            return Err(Error::invalid("samples of the log density", "at least 1", 0));
+        }
+        let latent = self.project_with(posterior, y)?;
+        let q = latent.q.dim();
+        let rule = QuasiMonteCarlo::new(samples, seed);
+        rule.check_rule(q)?;
+        let xi = rule.nodes(q);
+        let row = |n: usize| -> Result<f64> {
+            let (mean, var) = (latent.q.mean.row(n), latent.q.var.row(n));
+            let x = Mat::from_fn(samples, q, |t, k| mean[k] + var[k].sqrt() * xi[(t, k)]);
+            let ratio =
+                |t: usize| (0..q).map(|k| 0.5 * (xi[(t, k)].powi(2) - x[(t, k)].powi(2) + var[k].ln())).sum();
+            let ratios: Vec<f64> = (0..samples).map(ratio).collect();
+            row_density::log_density(posterior, y.row(n), &x, &ratios)
+        };
+        (0..y.rows()).map(row).collect()
+    }
+
+    /// `n` draws from the model: x ~ p(x), y ~ p(y | x), both returned.
+    pub fn sample(&self, posterior: &Posterior, n: usize, seed: u64) -> Result<(Mat, Mat)> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut normal = |_: usize, _: usize| -> f64 { StandardNormal.sample(&mut rng) };
+        let x = Mat::from_fn(n, self.mean.value.cols(), &mut normal);
+        let at = posterior.predict(&x)?;
+        let noise = posterior.noise_variance();
+        let y = Mat::from_fn(n, at.mean.cols(), |i, j| {
+            at.mean[(i, j)] + (at.var[(i, j)] + noise[j]).sqrt() * normal(i, j)
+        });
+        Ok((x, y))
+    }
+
+    /// Data at latent positions: certain ones, or Gaussians where any variance is above 0.
+    pub fn reconstruct(&self, posterior: &Posterior, q: &Gaussians) -> Result<crate::posterior::Prediction> {
+        match q.var.as_slice().iter().all(|v| *v == 0.0) {
+            true => posterior.predict(&q.mean),
+            false => posterior.predict_uncertain(q),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Rows of a PPCA that lack the same cells, and EM over them.
+//!
+//! With W and Y cut to the observed columns, X̂ = (Y − m)WM⁻¹ and E = Y − m − X̂Wᵀ:
+//!
+//! ```text
+//! log p = −½ Σ_n (d log 2π + (d − q) log σ² + log|M| + ‖E_n‖²/σ² + ‖x̂_n‖²)
+//! ```
+//!
+//! (y − m)ᵀC⁻¹(y − m) = ‖e‖²/σ² + ‖x̂‖² is a sum of squares, where the usual form is a difference.
+
+use crate::error::{Error, Result};
+use crate::linalg::{self, Cholesky};
+use crate::mat::Mat;
+use crate::model::latent::bayesian_gplvm::training::{OnProgress, Progress};
+use crate::model::latent::ppca::{Ppca, PpcaGrad, PpcaOptions, quadratic};
+use std::collections::BTreeMap;
+
+/// Rows at which the same columns were observed.
+pub(crate) struct Part {
+    pub rows: Vec<usize>,
+    pub seen: Vec<usize>,
+}
+
+/// The rows by what is missing.
+pub(crate) fn parts(y: &Mat) -> Vec<Part> {
+    let mut by_seen: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
+    for n in 0..y.rows() {
+        let seen = (0..y.cols()).filter(|j| !y[(n, *j)].is_nan()).collect();
+        by_seen.entry(seen).or_default().push(n);
+    }
+    by_seen.into_iter().map(|(seen, rows)| Part { rows, seen }).collect()
+}
+
+/// The posterior of a part's rows.
+pub(crate) struct Rows {
+    seen: Vec<usize>,
+    w: Mat,
+    /// X̂, one row each.
+    pub x: Mat,
+    /// σ²M⁻¹, shared.
+    pub cov: Mat,
+    m_inverse: Mat,
+    log_det: f64,
+    error: Mat,
+}
+
+impl Ppca {
+    pub(crate) fn rows(&self, part: &Part, y: &Mat) -> Result<Rows> {
+        let q = self.w.cols();
+        let w = self.w.select_rows(&part.seen);
+        let centred = Mat::from_fn(part.rows.len(), part.seen.len(), |i, j| {
+            y[(part.rows[i], part.seen[j])] - self.mean[part.seen[j]]
+        });
+        let mut m = linalg::mul_tn(&w, &w);
+        (0..q).for_each(|k| m[(k, k)] += self.noise);
+        if !m.is_finite() {
+            return Err(Error::not_finite("WᵀW + σ²I"));
+        }
+        let m = Cholesky::with_jitter(&m, "WᵀW + σ²I")?;
+        let x = m.solve(&linalg::mul_tn(&w, &centred.t())).t();
+        let mut error = centred;
+        linalg::gemm(-1.0, &x, linalg::Op::N, &w, linalg::Op::T, &mut error);
+        let m_inverse = m.inverse();
+        let mut cov = m_inverse.clone();
+        cov.scale(self.noise);
+        Ok(Rows { seen: part.seen.clone(), w, x, cov, m_inverse, log_det: m.log_det(), error })
+    }
+
+    /// Raises the likelihood of scaled data with missing cells by EM until it stands still, and turns W.
+    pub(crate) fn expect_and_maximise(
+        &mut self,
+        y: &Mat,
+        floor: f64,
+        how: &PpcaOptions,
+        watch: &OnProgress<'_>,
+    ) -> Result<()> {
+        let parts = parts(y);
+        let observed: Vec<usize> =
+            (0..y.cols()).map(|j| y.col(j).iter().filter(|v| !v.is_nan()).count()).collect();
+        let jacobian = self.scaling.log_jacobian(&observed);
+        self.converged = false;
+        let mut last = f64::NEG_INFINITY;
+        for iteration in 1..=how.max_iterations.max(1) {
+            let rows = parts.iter().map(|p| self.rows(p, y)).collect::<Result<Vec<_>>>()?;
+            // What it stands still at does not depend on the units of the data.
+            let scaled = rows.iter().map(|r| r.log_likelihood(self.noise)).sum::<f64>();
+            let value = scaled + jacobian;
+            if !value.is_finite() {
+                return Err(Error::not_finite("the log likelihood"));
+            }
+            self.trace.push(value);
+            if scaled - last <= how.tolerance * scaled.abs().max(1.0) {
+                self.converged = true;
+                break;
+            }
+            let u = [self.w.as_slice(), &self.mean, &[self.noise]].concat().into();
+            let progress = Progress { restart: 0, held: false, iteration, bound: value, u };
+            if watch(&progress).is_break() {
+                break;
+            }
+            last = scaled;
+            self.maximise(y, &parts, &rows, floor)?;
+        }
+        self.turn()
+    }
+
+    /// The M step: W and m of each column by least squares on the expected moments, then σ².
+    fn maximise(&mut self, y: &Mat, parts: &[Part], rows: &[Rows], floor: f64) -> Result<()> {
+        let (d, q) = (self.w.rows(), self.w.cols());
+        let mut moments = vec![(Mat::zeros(q + 1, q + 1), Mat::zeros(q + 1, 1)); d];
+        for (part, r) in parts.iter().zip(rows) {
+            let n = r.x.rows();
+            let ones = Mat::from_fn(n, q + 1, |i, k| if k < q { r.x[(i, k)] } else { 1.0 });
+            let mut second = linalg::mul_tn(&ones, &ones);
+            for a in 0..q {
+                (0..q).for_each(|b| second[(a, b)] += n as f64 * r.cov[(a, b)]);
+            }
+            let own = Mat::from_fn(n, part.seen.len(), |i, j| y[(part.rows[i], part.seen[j])]);
+            let cross = linalg::mul_tn(&ones, &own);
+            for (j, &column) in part.seen.iter().enumerate() {
+                let (a, b) = &mut moments[column];
+                a.add_scaled(1.0, &second);
+                (0..=q).for_each(|k| b[(k, 0)] += cross[(k, j)]);
+            }
+        }
+        for (column, (a, b)) in moments.iter().enumerate() {
+            let found = Cholesky::with_jitter(a, "the moments of the latent positions")?.solve(b);
+            (0..q).for_each(|k| self.w[(column, k)] = found[(k, 0)]);
+            self.mean[column] = found[(q, 0)];
+        }
+        let (mut squares, mut cells) = (0.0, 0);
+        for (part, r) in parts.iter().zip(rows) {
+            for &j in &part.seen {
+                let w = self.w.row(j);
+                let apart = |(i, &n): (usize, &usize)| {
+                    let guess: f64 = w.iter().zip(r.x.row(i)).map(|(w, x)| w * x).sum();
+                    (y[(n, j)] - self.mean[j] - guess).powi(2)
+                };
+                squares += part.rows.iter().enumerate().map(apart).sum::<f64>();
+                squares += part.rows.len() as f64 * quadratic(&r.cov, w);
+            }
+            cells += part.rows.len() * part.seen.len();
+        }
+        self.noise = (squares / cells.max(1) as f64).max(floor).max(f64::MIN_POSITIVE);
+        Ok(())
+    }
+}
+
+impl Rows {
+    pub fn log_likelihood(&self, noise: f64) -> f64 {
+        let (n, d, q) = (self.x.rows() as f64, self.seen.len() as f64, self.x.cols() as f64);
+        let constant = d * std::f64::consts::TAU.ln() + (d - q) * noise.ln() + self.log_det;
+        -0.5 * (n * constant + self.error.dot(&self.error) / noise + self.x.dot(&self.x))
+    }
+
+    pub fn add_gradient(&self, noise: f64, grad: &mut PpcaGrad) {
+        let (n, d, q) = (self.x.rows() as f64, self.seen.len() as f64, self.x.cols() as f64);
+        let mut w = linalg::mul(&self.w, &self.m_inverse);
+        w.scale(-n);
+        linalg::gemm(1.0 / noise, &self.error, linalg::Op::T, &self.x, linalg::Op::N, &mut w);
+        for (i, &column) in self.seen.iter().enumerate() {
+            grad.w.row_mut(column).iter_mut().zip(w.row(i)).for_each(|(a, b)| *a += b);
+            grad.mean[column] += self.error.col(i).iter().sum::<f64>() / noise;
+        }
+        let trace = (d - q) / noise + self.m_inverse.trace();
+        grad.noise += 0.5 * self.error.dot(&self.error) / noise / noise - 0.5 * n * trace;
+    }
+}

@@ -1,0 +1,252 @@
+//! The bound and its gradient, block by block.
+//!
+//! With A = L⁻¹Kzx of a block, and ḡ_c, s̄_c the derivatives of its expected log likelihood in the means and
+//! variances of the latent values,
+//!
+//! ```text
+//! μ̄_c = Aḡ_c − μ_c     T̄_c = 2 H_cT_c − T_c + diag(1/T_c,jj),  H_c = A diag(s̄_c) Aᵀ,  lower triangle
+//! Ā = Σ_c μ_cḡ_cᵀ + 2(T_cT_cᵀ − I)A diag(s̄_c)     K̄zx = L⁻ᵀĀ     k̄(x, x) = Σ_c s̄_c     m̄_c = Σ ḡ_c
+//! K̄zz = −½ L⁻ᵀ (lower triangle of ĀAᵀ, mirrored) L⁻¹
+//! ```
+//!
+//! ĀAᵀ follows from Aḡ_c and H_c, so that nothing of a block is kept but these sums.
+
+use super::Svgp;
+use crate::blocks::{self, Parts, part_rows};
+use crate::error::{Error, Result};
+use crate::kernel::{Few, KernelGrad};
+use crate::likelihood::Observations;
+use crate::linalg::{self, Cholesky};
+use crate::mat::{Mat, all_finite};
+use crate::model::shared::kzz;
+use crate::param;
+use crate::scratch::Room;
+use crate::vmath::groups;
+use std::ops::Range;
+
+/// What all blocks share.
+struct Shared {
+    l: Cholesky,
+    /// T_c.
+    roots: Few<Mat>,
+    /// 2(T_cT_cᵀ − I).
+    spread: Few<Mat>,
+}
+
+/// Latent values of a block, C×B, and A, M×B.
+struct Block {
+    x: Mat,
+    a: Mat,
+    mean: Mat,
+    var: Mat,
+}
+
+/// The sums over the rows of a block.
+struct Sums {
+    value: f64,
+    /// Aḡ_c, C×M.
+    mean: Mat,
+    /// H_c.
+    h: Few<Mat>,
+    m_bar: Room<f64>,
+    theta: Room<f64>,
+    z: Mat,
+}
+
+impl Shared {
+    fn new(model: &Svgp) -> Result<Self> {
+        let roots: Few<Mat> = (0..model.q_mean.value.rows()).map(|c| model.root(c)).collect();
+        let spread = roots
+            .iter()
+            .map(|t| {
+                let mut s = linalg::mul_nt(t, t);
+                (0..s.rows()).for_each(|i| s[(i, i)] -= 1.0);
+                s.scale(2.0);
+                s
+            })
+            .collect();
+        Ok(Shared { l: model.kzz()?, roots, spread })
+    }
+
+    fn block(&self, model: &Svgp, x: Mat) -> Block {
+        let (b, m, latents) = (x.rows(), model.z.value.rows(), self.roots.len());
+        let mut cross = Mat::zeros(b, m);
+        model.kernel.cross(&x, &model.z.value, &mut cross);
+        let mut a = cross.t();
+        self.l.solve_l(&mut a);
+        let mut prior = Room::filled(0.0, b);
+        model.kernel.diag(&x, &mut prior);
+        for j in 0..m {
+            prior.iter_mut().zip(a.row(j)).for_each(|(p, a)| *p -= a * a);
+        }
+        let mut mean = linalg::mul(&model.q_mean.value, &a);
+        let mut var = Mat::zeros(latents, b);
+        for c in 0..latents {
+            mean.row_mut(c).iter_mut().for_each(|f| *f += model.mean.as_slice()[c]);
+            let seen = linalg::mul_tn(&self.roots[c], &a);
+            let out = var.row_mut(c);
+            // Rounding may take what A leaves of the prior below 0.
+            out.iter_mut().zip(&prior).for_each(|(v, p)| *v = p.max(0.0));
+            for j in 0..m {
+                out.iter_mut().zip(seen.row(j)).for_each(|(v, s)| *v += s * s);
+            }
+        }
+        Block { x, a, mean, var }
+    }
+}
+
+/// Σ E[ln p] over the rows of a block, where i is `row(i)`; *sets* its derivatives in means and variances.
+fn expected(model: &Svgp, row: &dyn Fn(usize) -> usize, at: &mut Block) -> Result<f64> {
+    let mut value = 0.0;
+    match &model.observations {
+        Observations::One { y, likelihood } => {
+            for i in 0..at.x.rows() {
+                let e = likelihood.expected(y[row(i)], at.mean[(0, i)], at.var[(0, i)], &model.rule);
+                value += e.value;
+                (at.mean[(0, i)], at.var[(0, i)]) = (e.mean, e.var);
+            }
+        }
+        Observations::Classes { labels, likelihood } => {
+            let classes = likelihood.classes;
+            let (mut mean_bar, mut var_bar) = (Room::filled(0.0, classes), Room::filled(0.0, classes));
+            for i in 0..at.x.rows() {
+                let column = |of: &Mat| Room::of((0..classes).map(|c| of[(c, i)]));
+                let (y, mean, var) = (labels[row(i)], column(&at.mean), column(&at.var));
+                value += likelihood.expected(y, &mean, &var, &model.nodes, &mut mean_bar, &mut var_bar);
+                for c in 0..classes {
+                    (at.mean[(c, i)], at.var[(c, i)]) = (mean_bar[c], var_bar[c]);
+                }
+            }
+        }
+    }
+    match value.is_finite() {
+        true => Ok(value),
+        false => Err(Error::not_finite("the expected log likelihood")),
+    }
+}
+
+/// What `then` makes of each block of the rows listed, or of all, in their order.
+fn each_block<T: Send>(
+    model: &Svgp,
+    listed: Option<&[usize]>,
+    then: impl Fn(Mat, &dyn Fn(usize) -> usize) -> Result<T> + Sync,
+) -> Result<Parts<T>> {
+    let n = listed.map_or(model.x.rows(), <[usize]>::len);
+    let one = |own: Range<usize>| match listed {
+        None => then(model.x.slice_rows(own.start, own.end), &|i| own.start + i),
+        Some(listed) => then(model.x.select_rows(&listed[own.clone()]), &|i| listed[own.start + i]),
+    };
+    blocks::each_of(groups(0..n, part_rows(n)), false, one).into_iter().collect()
+}
+
+/// KL(q(v) ‖ p(v)).
+fn divergence(model: &Svgp) -> f64 {
+    let square = |p: &param::Param| p.as_slice().iter().map(|v| v * v).sum::<f64>();
+    let (mean, diagonal, lower) = (&model.q_mean, &model.q_diagonal, &model.q_lower);
+    let log: f64 = diagonal.as_slice().iter().map(|t| t.ln()).sum();
+    0.5 * (square(mean) + square(diagonal) + square(lower) - diagonal.len() as f64) - log
+}
+
+fn finite(value: f64) -> Result<f64> {
+    if value.is_finite() { Ok(value) } else { Err(Error::not_finite("the evidence bound")) }
+}
+
+/// The bound of all rows.
+pub(super) fn value(model: &Svgp) -> Result<f64> {
+    let shared = Shared::new(model)?;
+    let parts = each_block(model, None, |x, row| expected(model, row, &mut shared.block(model, x)))?;
+    finite(model.weight * parts.iter().sum::<f64>() - divergence(model))
+}
+
+/// The bound and its gradient; of some rows, an estimate of that of all.
+pub(super) fn gradient(model: &Svgp, rows: Option<&[usize]>, grad: &mut [f64]) -> Result<f64> {
+    let shared = Shared::new(model)?;
+    let scale = model.weight * rows.map_or(1.0, |r| model.x.rows() as f64 / r.len() as f64);
+    let parts = each_block(model, rows, |x, row| {
+        let mut at = shared.block(model, x);
+        let value = scale * expected(model, row, &mut at)?;
+        at.mean.scale(scale);
+        at.var.scale(scale);
+        Ok(sums(model, &shared, at, value))
+    })?;
+    let mut parts = parts.into_iter();
+    let mut total = parts.next().expect("at least one row");
+    parts.for_each(|part| total.add(&part));
+    write(model, &shared, &mut total, grad);
+    if !all_finite(grad) {
+        return Err(Error::not_finite("the gradient of the evidence bound"));
+    }
+    finite(total.value - divergence(model))
+}
+
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        self.value += other.value;
+        self.mean.add_scaled(1.0, &other.mean);
+        self.h.iter_mut().zip(&other.h).for_each(|(a, b)| a.add_scaled(1.0, b));
+        self.m_bar.iter_mut().zip(&other.m_bar).for_each(|(a, b)| *a += b);
+        self.theta.iter_mut().zip(&other.theta).for_each(|(a, b)| *a += b);
+        self.z.add_scaled(1.0, &other.z);
+    }
+}
+
+/// `at` holds ḡ and s̄ in the place of means and variances.
+fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64) -> Sums {
+    let (latents, b) = (at.mean.rows(), at.x.rows());
+    let z = &model.z.value;
+    let mut a_bar = linalg::mul_tn(&model.q_mean.value, &at.mean);
+    let mut h = Few::new();
+    let mut diag_bar = Room::filled(0.0, b);
+    for c in 0..latents {
+        let mut weighted = at.a.clone();
+        for j in 0..weighted.rows() {
+            weighted.row_mut(j).iter_mut().zip(at.var.row(c)).for_each(|(a, s)| *a *= s);
+        }
+        h.push(linalg::mul_nt(&weighted, &at.a));
+        linalg::gemm(1.0, &shared.spread[c], linalg::Op::N, &weighted, linalg::Op::N, &mut a_bar);
+        diag_bar.iter_mut().zip(at.var.row(c)).for_each(|(d, s)| *d += s);
+    }
+    shared.l.solve_lt(&mut a_bar);
+    let mut theta = Room::filled(0.0, param::count(&model.kernel));
+    let mut z_bar = Mat::zeros(z.rows(), z.cols());
+    let grad = KernelGrad { theta: &mut theta, x: None, z: Some(&mut z_bar) };
+    model.kernel.cross_adjoint(&at.x, z, &a_bar.t(), grad);
+    let grad = KernelGrad { theta: &mut theta, x: None, z: None };
+    model.kernel.diag_adjoint(&at.x, &diag_bar, grad);
+    let m_bar = Room::of((0..latents).map(|c| at.mean.row(c).iter().sum()));
+    Sums { value, mean: linalg::mul_nt(&at.mean, &at.a), h, m_bar, theta, z: z_bar }
+}
+
+/// From the sums over all rows to the gradient, in the order of the parameters.
+fn write(model: &Svgp, shared: &Shared, total: &mut Sums, grad: &mut [f64]) {
+    let (latents, m) = (shared.roots.len(), model.z.value.rows());
+    // ĀAᵀ.
+    let mut outer = linalg::mul_tn(&model.q_mean.value, &total.mean);
+    for c in 0..latents {
+        linalg::gemm(1.0, &shared.spread[c], linalg::Op::N, &total.h[c], linalg::Op::N, &mut outer);
+    }
+    linalg::mirror_lower(&mut outer);
+    outer.scale(-0.5);
+    let kzz_bar = shared.l.unwhiten(&outer);
+    let into = KernelGrad { theta: &mut total.theta, x: Some(&mut total.z), z: None };
+    kzz::adjoint(&*model.kernel, &model.z.value, model.jitter, &kzz_bar, into);
+
+    total.mean.add_scaled(-1.0, &model.q_mean.value);
+    let mut rest = grad;
+    for part in [&total.theta[..], &total.m_bar, total.z.as_slice(), total.mean.as_slice()] {
+        let (mine, others) = rest.split_at_mut(part.len());
+        mine.copy_from_slice(part);
+        rest = others;
+    }
+    let (diagonal, lower) = rest.split_at_mut(latents * m);
+    let (mut diagonal, mut lower) = (diagonal.iter_mut(), lower.iter_mut());
+    for c in 0..latents {
+        let t = &shared.roots[c];
+        let pulled = linalg::mul(&total.h[c], t);
+        for i in 0..m {
+            (0..i).zip(&mut lower).for_each(|(j, to)| *to = 2.0 * pulled[(i, j)] - t[(i, j)]);
+            let to = diagonal.next().expect("M a function");
+            *to = 2.0 * pulled[(i, i)] - t[(i, i)] + 1.0 / t[(i, i)];
+        }
+    }
+}

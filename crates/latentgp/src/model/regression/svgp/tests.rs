@@ -1,0 +1,268 @@
+//! Gradients by differences, limits, batches, threads, and inputs that go wrong.
+
+use super::*;
+use crate::check::{self, relative_error};
+use crate::evidence::{Collapse, collapsed};
+use crate::kernel::Rbf;
+use crate::likelihood::tests::Gaussian;
+use crate::model::regression::laplace::tests::{every_kind, inputs, kernel};
+use crate::model::{Laplace, fit};
+use crate::optim::{Adam, Lbfgs, quiet};
+use rand_distr::{Distribution, StandardNormal};
+
+const GRADIENT: f64 = 1e-7;
+
+/// A model away from every special point.
+fn crooked(n: usize, observations: Observations) -> Svgp {
+    let z = Mat::from_fn(5, 2, |i, j| (1.7 * i as f64 - 0.8 * j as f64).cos());
+    let mut model = Svgp::at(inputs(n), observations, kernel(), z).unwrap();
+    let mut k = 0.0;
+    let names = ["mean", "q_mean", "q_diagonal", "q_lower"];
+    for (name, p) in model.params_mut().into_iter().filter(|(name, _)| names.contains(&name.as_str())) {
+        for v in p.value.as_mut_slice() {
+            k += 1.3;
+            *v = if name == "q_diagonal" { 0.6 + 0.3 * f64::sin(k) } else { 0.3 * f64::sin(k) };
+        }
+    }
+    model
+}
+
+fn only_q(model: &mut Svgp) {
+    model.params_mut().into_iter().for_each(|(name, p)| p.fixed = !name.starts_with("q_"));
+}
+
+fn exactly() -> Lbfgs {
+    Lbfgs { gradient_tolerance: 1e-8, value_tolerance: 1e-15, ..Lbfgs::default() }
+}
+
+#[test]
+fn gradients_agree_with_differences() {
+    let weights = [1.0, 0.5];
+    for (observations, weight) in every_kind(37).into_iter().flat_map(|o| weights.map(|w| (o.clone(), w))) {
+        let mut model = crooked(37, observations);
+        model.weight = weight;
+        check::model(&model, GRADIENT).unwrap_or_else(|e| panic!("{}: {e}", model.observations.expression()));
+    }
+}
+
+fn smooth_data(n: usize) -> (Mat, Vec<f64>) {
+    let x = inputs(n);
+    let y = (0..n).map(|i| x[(i, 0)].cos() + 0.4 * (7.0 * i as f64).sin()).collect();
+    (x, y)
+}
+
+#[test]
+fn a_gaussian_likelihood_reaches_the_collapsed_bound() {
+    let (n, noise) = (50, 0.2);
+    let (x, y) = smooth_data(n);
+    let observations = Observations::new(y.clone(), Gaussian { noise }).unwrap();
+    let mut model = Svgp::new(x.clone(), observations, kernel(), 7, 1).unwrap();
+    only_q(&mut model);
+    fit(&mut model, &exactly(), &mut quiet).unwrap();
+    let (z, m) = (&model.z.value, 7);
+    let mut kxz = Mat::zeros(n, m);
+    model.kernel.cross(&x, z, &mut kxz);
+    let mut diag = vec![0.0; n];
+    model.kernel.diag(&x, &mut diag);
+    let kzz = model.kzz().unwrap();
+    let of = Collapse {
+        rows: n,
+        outputs: 1,
+        yy: y.iter().map(|v| v * v).sum(),
+        p: &linalg::mul_tn(&kxz, &Mat::column(&y)),
+        psi0: diag.iter().sum(),
+        a: &kzz.whiten(&linalg::mul_tn(&kxz, &kxz)),
+        kzz: &kzz,
+        beta: 1.0 / noise,
+        jitter: 0.0,
+    };
+    let best = collapsed(&of).unwrap().value;
+    let found = model.log_evidence(None).unwrap();
+    assert!((found - best).abs() < 1e-8 * best.abs(), "{found} against {best}");
+}
+
+#[test]
+fn with_z_at_x_a_gaussian_likelihood_is_exact() {
+    let (x, y) = smooth_data(15);
+    let observations = Observations::new(y, Gaussian { noise: 0.2 }).unwrap();
+    let exact = Laplace::new(x.clone(), observations.clone(), kernel()).unwrap().log_evidence(None).unwrap();
+    let mut model = Svgp::at(x.clone(), observations, kernel(), x).unwrap();
+    model.jitter = 1e-10;
+    only_q(&mut model);
+    fit(&mut model, &exactly(), &mut quiet).unwrap();
+    let found = model.log_evidence(None).unwrap();
+    assert!((found - exact).abs() < 1e-6, "{found} against {exact}");
+}
+
+#[test]
+fn with_z_at_x_and_many_counts_it_approaches_laplace() {
+    // The posterior of a rate of hundreds is nearly Gaussian, so that both are nearly exact.
+    let x = inputs(20);
+    let counts: Vec<f64> = (0..20).map(|i| (6.0 + x[(i, 0)]).exp().round()).collect();
+    let observations = Observations::poisson(&counts).unwrap();
+    let laplace = Laplace::new(x.clone(), observations.clone(), kernel()).unwrap();
+    let mut model = Svgp::at(x.clone(), observations, kernel(), x.clone()).unwrap();
+    model.jitter = 1e-9;
+    only_q(&mut model);
+    fit(&mut model, &Lbfgs { value_tolerance: 1e-13, ..Lbfgs::default() }, &mut quiet).unwrap();
+    let (bound, evidence) = (model.log_evidence(None).unwrap(), laplace.log_evidence(None).unwrap());
+    assert!((bound - evidence).abs() < 0.02, "{bound} against {evidence}");
+    let star = Mat::from_rows(&[[0.2, 0.3], [-0.5, 1.0]]);
+    let (a, b) = (model.latents(&star).unwrap(), laplace.approximation().unwrap().latents(&star).unwrap());
+    assert!(relative_error(a.mean.as_slice(), b.mean.as_slice(), 0.0) < 1e-3);
+    assert!(relative_error(a.var.as_slice(), b.var.as_slice(), 0.0) < 1e-2);
+}
+
+#[test]
+fn the_bound_of_two_classes_is_near_laplace() {
+    // Both are below the truth by some hundredths of a nat a row.
+    let observations = every_kind(30).remove(0);
+    let laplace = Laplace::new(inputs(30), observations.clone(), kernel()).unwrap();
+    let mut model = Svgp::at(inputs(30), observations, kernel(), inputs(30)).unwrap();
+    only_q(&mut model);
+    fit(&mut model, &Lbfgs::default(), &mut quiet).unwrap();
+    let (bound, evidence) = (model.log_evidence(None).unwrap(), laplace.log_evidence(None).unwrap());
+    assert!((bound - evidence).abs() < 0.03 * 30.0, "{bound} against {evidence}");
+}
+
+#[test]
+fn predictions_are_those_of_the_dense_formula() {
+    let model = crooked(12, every_kind(12).remove(3));
+    let star = Mat::from_rows(&[[0.2, 0.3], [-0.5, 1.0], [40.0, 0.0]]);
+    let found = model.latents(&star).unwrap();
+    let l = model.kzz().unwrap();
+    let mut a = Mat::zeros(5, 3);
+    model.kernel.cross(&model.z.value, &star, &mut a);
+    l.solve_l(&mut a);
+    for c in 0..3 {
+        let t = model.root(c);
+        for i in 0..3 {
+            let own = a.col(i);
+            let mean: f64 = own.iter().zip(model.q_mean.value.row(c)).map(|(a, m)| a * m).sum();
+            let seen: f64 = (0..5).map(|j| (0..5).map(|k| t[(k, j)] * own[k]).sum::<f64>().powi(2)).sum();
+            let prior = model.kernel.eval(star.row(i), star.row(i));
+            let var = prior - own.iter().map(|a| a * a).sum::<f64>() + seen;
+            assert!((found.mean[(i, c)] - mean - model.mean.as_slice()[c]).abs() < 1e-12);
+            assert!((found.var[(i, c)] - var).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    let model = crooked(1500, every_kind(1500).remove(3));
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let mut grad = vec![0.0; param::count(&model)];
+        let value = pool.install(|| model.log_evidence(Some(&mut grad))).unwrap();
+        (value, grad)
+    };
+    assert_eq!(run(1), run(3));
+}
+
+#[test]
+fn batches_are_unbiased_and_repeatable() {
+    let mut model = crooked(60, every_kind(60).remove(2));
+    let mut whole = vec![0.0; param::count(&model)];
+    model.log_evidence(Some(&mut whole)).unwrap();
+    model.batch = Some(MiniBatch { rows: 20, seed: 4 });
+    let (steps, mut mean) = (4000, vec![0.0; whole.len()]);
+    let mut grad = whole.clone();
+    for step in 0..steps {
+        model.renew(step);
+        model.log_evidence(Some(&mut grad)).unwrap();
+        mean.iter_mut().zip(&grad).for_each(|(m, g)| *m += g / steps as f64);
+    }
+    let error = relative_error(&mean, &whole, 0.0);
+    assert!(error < 0.03, "{error}");
+    let again = |step: u64| {
+        let mut own = model.clone();
+        own.renew(step);
+        own.rows.unwrap()
+    };
+    assert_eq!(again(7), again(7));
+    assert_ne!(again(7), again(8));
+    model.batch = Some(MiniBatch { rows: 1000, seed: 4 });
+    model.renew(0);
+    assert!(model.rows.is_none());
+}
+
+#[test]
+fn adam_on_batches_comes_near_lbfgs() {
+    let n = 600;
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let x = Mat::from_fn(n, 1, |_, _| {
+        2.0 * <StandardNormal as Distribution<f64>>::sample(&StandardNormal, &mut rng)
+    });
+    let labels: Vec<usize> = (0..n)
+        .map(|i| {
+            let noise: f64 = StandardNormal.sample(&mut rng);
+            usize::from((1.5 * x[(i, 0)]).sin() + 0.5 * noise > 0.0)
+        })
+        .collect();
+    let observations = Observations::bernoulli(&labels, crate::likelihood::Link::Probit).unwrap();
+    let start = Svgp::new(x, observations, Rbf::new(1), 10, 0).unwrap();
+    let before = start.log_evidence(None).unwrap();
+    let mut whole = start.clone();
+    let full = fit(&mut whole, &Lbfgs { max_iterations: 300, ..Lbfgs::default() }, &mut quiet).unwrap();
+    let run = || {
+        let mut model = start.clone();
+        model.batch = Some(MiniBatch { rows: 100, seed: 5 });
+        let how = Adam { learning_rate: 0.03, decay: 0.002, max_iterations: 1500, ..Adam::default() };
+        fit(&mut model, &how, &mut quiet).unwrap();
+        (model.log_evidence(None).unwrap(), param::values(&model))
+    };
+    let (found, values) = run();
+    let gained = (found - before) / (-full.value - before);
+    assert!(gained > 0.95, "{before} → {found}, L-BFGS {}", -full.value);
+    assert_eq!(run(), (found, values));
+}
+
+#[test]
+fn bad_inputs_are_errors() {
+    let y = || Observations::poisson(&[1.0, 0.0, 3.0]).unwrap();
+    let x = || Mat::column(&[0.0, 1.0, 2.0]);
+    assert!(matches!(Svgp::new(x(), y(), Rbf::new(1), 0, 0), Err(Error::Invalid { .. })));
+    assert!(matches!(Svgp::new(x(), y(), Rbf::new(2), 2, 0), Err(Error::Shape { .. })));
+    assert!(matches!(Svgp::at(x(), y(), Rbf::new(1), Mat::zeros(2, 2)), Err(Error::Shape { .. })));
+    assert!(matches!(Svgp::at(x(), y(), Rbf::new(1), Mat::zeros(0, 1)), Err(Error::Shape { .. })));
+    let nan = Mat::filled(1, 1, f64::NAN);
+    assert!(matches!(Svgp::at(x(), y(), Rbf::new(1), nan), Err(Error::Invalid { .. })));
+    let mut model = Svgp::new(x(), y(), Rbf::new(1), 9, 0).unwrap();
+    assert_eq!(model.z.value.rows(), 3);
+    assert!(model.set_nodes(0, 8).is_err());
+    assert!(matches!(model.probabilities(&x()), Err(Error::Invalid { .. })));
+    assert!(matches!(model.rates(&Mat::zeros(1, 2)), Err(Error::Shape { .. })));
+    // A rate beyond all numbers: the optimiser steps back from there.
+    model.mean.set(1e4);
+    let mut grad = vec![0.0; param::count(&model)];
+    assert!(matches!(model.log_evidence(Some(&mut grad)), Err(Error::NotFinite { .. })));
+    assert!(matches!(model.log_evidence(None), Err(Error::NotFinite { .. })));
+}
+
+#[test]
+fn uncertain_inputs_without_uncertainty_are_certain() {
+    let model = crooked(12, every_kind(12).remove(0));
+    let star = Mat::from_rows(&[[0.2, 0.3], [-0.5, 1.0]]);
+    let (a, b) = (model.latents(&star).unwrap(), model.latents_uncertain(&Gaussians::certain(star)).unwrap());
+    assert!(relative_error(b.mean.as_slice(), a.mean.as_slice(), 0.0) < 1e-9);
+    assert!(relative_error(b.var.as_slice(), a.var.as_slice(), 0.0) < 1e-6);
+}
+
+#[test]
+fn certain_inputs_are_the_limit_of_uncertain_ones() {
+    let n = 20;
+    for observations in every_kind(n) {
+        let x = inputs(n);
+        let q = crate::expectation::Gaussians::certain(x.clone());
+        let z = x.slice_rows(0, 5);
+        let plain = Svgp::at(x.clone(), observations.clone(), kernel(), z.clone()).unwrap();
+        let mut both = Svgp::uncertain(&q, &observations, kernel(), 5, 0).unwrap();
+        both.z.value = z;
+        let (a, b) = (plain.log_evidence(None).unwrap(), both.log_evidence(None).unwrap());
+        assert!((a - b).abs() < 1e-9 * a.abs(), "{a} against {b}");
+        let wide = crate::expectation::Gaussians::new(x.clone(), x.map(|_| 0.3)).unwrap();
+        both = Svgp::uncertain(&wide, &observations, kernel(), 5, 0).unwrap();
+        assert_eq!((both.x.rows(), both.weight), (n * 2 * x.cols(), 0.5 / x.cols() as f64));
+    }
+}

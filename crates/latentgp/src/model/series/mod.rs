@@ -1,0 +1,3 @@
+//! Series in time.
+
+pub mod narx;

@@ -1,0 +1,317 @@
+//! GP-NARX: the next values of one or several series from windows of past ones and of exogenous inputs.
+//!
+//! ```text
+//! y_t = f(x_t) + ε,   x_t = (y_(t−1) … y_(t−L), u_t …),   f_d ~ GP(0, k),   ε ~ N(0, σ²)
+//! ```
+//!
+//! The regression is exact or sparse, with any kernel. A series is scaled by the mean and the (population)
+//! standard deviation of its training targets, as a target and in every lag alike; the evidence is that of
+//! the data as given. [`Narx::simulate`] forecasts many steps ahead: see [`Simulation`].
+
+mod backtest;
+mod forecast;
+mod simulate;
+mod start;
+mod trajectories;
+mod window;
+
+pub use backtest::{Backtest, Backtested, Refit};
+pub use forecast::{Forecast, LEVELS, Score};
+pub use simulate::{Propagation, Simulation, StartVariance, UncertainTraining};
+pub use trajectories::Draws;
+
+use crate::data::lags::{Lagged, Lags, Source};
+use crate::data::{Scale, Scaling};
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::mat::Mat;
+use crate::model::latent::bayesian_gplvm::training::OnProgress;
+use crate::model::shared::noise::noise_param;
+use crate::model::{
+    Fitted, Model, Outputs, Regression, RegressionOptions, Restarts, SparseOptions, SparseRegression,
+    UncertainInputs,
+};
+use crate::param::{Param, Parameterized};
+use crate::posterior::Posterior;
+
+/// What a GP-NARX can be told besides data, lags and kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NarxOptions {
+    /// How series and exogenous inputs are scaled.
+    pub scale: Scale,
+    /// The start of σ², as a part of the mean square of the scaled targets.
+    pub noise: f64,
+    /// M of a sparse regression; `None` is exact regression.
+    pub inducing: Option<usize>,
+    /// Seed of the choice of inducing inputs.
+    pub seed: u64,
+}
+
+impl Default for NarxOptions {
+    fn default() -> Self {
+        NarxOptions { scale: Scale::Standardize, noise: 0.1, inducing: None, seed: 0 }
+    }
+}
+
+/// The regression inside.
+#[derive(Clone)]
+pub enum Process {
+    /// Exact.
+    Exact(Box<Regression>),
+    /// Sparse.
+    Sparse(Box<SparseRegression>),
+}
+
+/// A model of series in time.
+///
+/// ```
+/// use latentgp::{Mat, data::{airline, lags::Lags}, expectation::Unscented, kernel::{Linear, Rbf}};
+/// use latentgp::model::{Restarts, narx::{Narx, NarxOptions, Simulation}};
+/// use std::ops::ControlFlow;
+///
+/// let series = Mat::column(&airline::PASSENGERS[..60]);
+/// let mut model =
+///     Narx::new(&series, None, Lags::new(12), Rbf::new(12) + Linear::new(12), &NarxOptions::default())?;
+/// model.wide_start();
+/// let how = Restarts { max_iterations: 20, ..Default::default() };
+/// let fitted = model.fit(&how, &|_| ControlFlow::Continue(()))?.model;
+/// let next = fitted.simulate(&series, None, 12, &Simulation::correlated(Unscented))?;
+/// assert_eq!((next.mean.rows(), next.var.rows()), (12, 12));
+/// # Ok::<(), latentgp::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Narx {
+    /// The regression, in scaled units.
+    pub process: Process,
+    /// What a window has.
+    pub lags: Lags,
+    /// The units of the series.
+    pub scaling: Scaling,
+    /// The units of the exogenous inputs.
+    pub exogenous: Option<Scaling>,
+}
+
+impl Narx {
+    /// A model of `series` (T×D, a row each time step) with the exogenous inputs (T×E) that the lags ask for.
+    ///
+    /// Errs when the series is no longer than the longest lag, has fewer than two targets, or is constant;
+    /// when a value is missing; when the exogenous inputs have another length; and where the regression errs.
+    pub fn new(
+        series: &Mat,
+        exogenous: Option<&Mat>,
+        lags: Lags,
+        kernel: impl Kernel + 'static,
+        options: &NarxOptions,
+    ) -> Result<Self> {
+        let table = lags.table(series, exogenous)?;
+        varies(&table.y)?;
+        let scaling = Scaling::fit(&table.y, options.scale)?;
+        let inputs = exogenous.map(|u| Scaling::fit(u, options.scale)).transpose()?;
+        let columns = column_scaling(&lags, &scaling, inputs.as_ref());
+        let x = columns.apply(&table.x)?;
+        let mut process = match options.inducing {
+            None => {
+                let own =
+                    RegressionOptions { scale: options.scale, noise: options.noise, ..Default::default() };
+                Process::Exact(Box::new(Regression::with(x, table.y, kernel, &own)?))
+            }
+            Some(inducing) => {
+                let (scale, noise, seed) = (options.scale, options.noise, options.seed);
+                let own = SparseOptions { inducing, scale, noise, seed, ..Default::default() };
+                Process::Sparse(Box::new(SparseRegression::new(x, None, table.y, kernel, &own)?))
+            }
+        };
+        match &mut process {
+            Process::Exact(model) => model.inputs = Some(columns),
+            Process::Sparse(model) => model.inputs = Some(columns),
+        }
+        Ok(Narx { process, lags, scaling, exogenous: inputs })
+    }
+
+    /// The same hyperparameters and units with other training data.
+    ///
+    /// Errs as [`new`](Self::new) does; a series that does not vary serves here.
+    pub fn conditioned(&self, series: &Mat, exogenous: Option<&Mat>) -> Result<Self> {
+        let Lagged { x, y } = self.lags.table(series, exogenous)?;
+        let mut moved = self.clone();
+        let x = self.columns().apply(&x)?;
+        let outputs = Outputs::new(self.scaling.apply(&y)?);
+        match &mut moved.process {
+            Process::Exact(model) => (model.x, model.outputs) = (x, outputs),
+            Process::Sparse(model) => (model.x, model.outputs) = (UncertainInputs::new(&x, None)?, outputs),
+        }
+        Ok(moved)
+    }
+
+    /// Fits by type-II maximum likelihood, from the model as it is and from shaken hyperparameters.
+    pub fn fit(&self, how: &Restarts, watch: &OnProgress<'_>) -> Result<Fitted<Narx>> {
+        match &self.process {
+            Process::Exact(model) => {
+                let fitted = how.fit(&**model, watch)?;
+                Ok(self.around(fitted, |m| Process::Exact(Box::new(m))))
+            }
+            Process::Sparse(model) => {
+                let fitted = model.fit(how, watch)?;
+                Ok(self.around(fitted, |m| Process::Sparse(Box::new(m))))
+            }
+        }
+    }
+
+    fn around<M>(&self, fitted: Fitted<M>, process: impl Fn(M) -> Process) -> Fitted<Narx> {
+        Fitted {
+            model: Narx { process: process(fitted.model), ..self.clone() },
+            evidence: fitted.evidence,
+            iterations: fitted.iterations,
+            evaluations: fitted.evaluations,
+            converged: fitted.converged,
+            stop_reason: fitted.stop_reason,
+            trace: fitted.trace,
+            runs: fitted.runs,
+        }
+    }
+
+    /// The kernel, of scaled windows.
+    pub fn kernel(&self) -> &dyn Kernel {
+        match &self.process {
+            Process::Exact(model) => &*model.kernel,
+            Process::Sparse(model) => &*model.kernel,
+        }
+    }
+
+    /// Number of series.
+    pub fn series(&self) -> usize {
+        self.scaling.scale.len()
+    }
+
+    /// σ², in the units of the scaled series.
+    pub fn noise(&self) -> &Param {
+        match &self.process {
+            Process::Exact(model) => &model.noise,
+            Process::Sparse(model) => &model.noise,
+        }
+    }
+
+    /// The same, to write to.
+    pub fn noise_mut(&mut self) -> &mut Param {
+        match &mut self.process {
+            Process::Exact(model) => &mut model.noise,
+            Process::Sparse(model) => &mut model.noise,
+        }
+    }
+
+    /// The training windows, scaled, N×Q.
+    pub fn inputs(&self) -> Mat {
+        match &self.process {
+            Process::Exact(model) => model.x.clone(),
+            Process::Sparse(model) => model.latent().mean,
+        }
+    }
+
+    /// The training targets, scaled, N×D.
+    pub fn outputs(&self) -> &Outputs {
+        match &self.process {
+            Process::Exact(model) => &model.outputs,
+            Process::Sparse(model) => &model.outputs,
+        }
+    }
+
+    fn columns(&self) -> Scaling {
+        column_scaling(&self.lags, &self.scaling, self.exogenous.as_ref())
+    }
+
+    fn model(&self) -> &dyn Model {
+        match &self.process {
+            Process::Exact(model) => &**model,
+            Process::Sparse(model) => &**model,
+        }
+    }
+
+    /// Sets the start of σ² as a part of the mean square of the scaled targets.
+    fn start_noise(&mut self, part: f64) {
+        let noise = noise_param(part, self.outputs());
+        *self.noise_mut() = noise;
+    }
+}
+
+/// The units of every column of a window.
+fn column_scaling(lags: &Lags, series: &Scaling, exogenous: Option<&Scaling>) -> Scaling {
+    let of = |source: &Source| match *source {
+        Source::Series(d, _) => (series.mean[d], series.scale[d]),
+        Source::Exogenous(e, _) => exogenous.map_or((0.0, 1.0), |s| (s.mean[e], s.scale[e])),
+    };
+    let (mean, scale) = lags.columns().iter().map(of).unzip();
+    Scaling { mean, scale }
+}
+
+/// Errs unless every column has two different values.
+fn varies(y: &Mat) -> Result<()> {
+    if y.rows() < 2 {
+        let reason = "there is only one time step after the longest lag; give more of them";
+        return Err(Error::data("the series", reason));
+    }
+    for d in 0..y.cols() {
+        let column = y.col(d);
+        let (lo, hi) = column.iter().fold((f64::MAX, f64::MIN), |(lo, hi), v| (lo.min(*v), hi.max(*v)));
+        if hi - lo <= 8.0 * f64::EPSILON * lo.abs().max(hi.abs()) {
+            let reason = format!("all training targets are {lo}: there is nothing to learn; leave it out");
+            return Err(Error::data(format!("series {}", d + 1), reason));
+        }
+    }
+    Ok(())
+}
+
+impl Parameterized for Narx {
+    fn params(&self) -> Vec<(String, &Param)> {
+        match &self.process {
+            Process::Exact(model) => model.params(),
+            Process::Sparse(model) => model.params(),
+        }
+    }
+
+    fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
+        match &mut self.process {
+            Process::Exact(model) => model.params_mut(),
+            Process::Sparse(model) => model.params_mut(),
+        }
+    }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        match &self.process {
+            Process::Exact(model) => model.each_param(visit),
+            Process::Sparse(model) => model.each_param(visit),
+        }
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        match &mut self.process {
+            Process::Exact(model) => model.each_param_mut(visit),
+            Process::Sparse(model) => model.each_param_mut(visit),
+        }
+    }
+}
+
+impl Model for Narx {
+    fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
+        self.model().varying_evidence(grad)
+    }
+
+    fn constant(&self) -> f64 {
+        self.model().constant()
+    }
+
+    /// Predicts the next values from windows in the units of the data.
+    fn posterior(&self) -> Result<Posterior> {
+        self.model().posterior()
+    }
+
+    fn renew(&mut self, step: u64) {
+        match &mut self.process {
+            Process::Exact(model) => model.renew(step),
+            Process::Sparse(model) => model.renew(step),
+        }
+    }
+
+    fn parts(&self) -> usize {
+        self.model().parts()
+    }
+}

@@ -1,0 +1,168 @@
+//! Where the hyperparameters of a GP-NARX start.
+//!
+//! A window has many columns that nearly repeat each other, and unit lengthscales in so many dimensions
+//! make every two windows strangers: the fit then explains all as noise. Wide lengthscales start from a
+//! nearly linear function instead.
+
+use super::Narx;
+use crate::data::{Scale, Scaling};
+use crate::error::Result;
+use crate::fit::OnProgress;
+use crate::fit::restarts::best_of;
+use crate::kernel::{Kernel, Structure};
+use crate::mat::Mat;
+use crate::model::{Fitted, Progress, fit};
+use crate::optim::Lbfgs;
+use crate::param::{Parameterized, Transform};
+
+/// Lengthscales start at so many standard deviations of their column.
+const WIDE: f64 = 10.0;
+/// The variances of a linear kernel start at this in all.
+const SLOPES: f64 = 0.01;
+/// σ² starts at this part of the mean square of the targets.
+const NOISE: f64 = 0.01;
+/// Positive parameters of the papers' protocol stay above this.
+const FLOOR: f64 = 1e-6;
+/// The steps that L-BFGS remembers in the papers' protocol.
+const MEMORY: usize = 10;
+/// What the starts of a fit by the papers' protocol differ by.
+const ROUNDING: f64 = 1e-13;
+
+/// A leaf of a kernel, for each of its parameters: the kernel's name, its columns, the parameter's name.
+struct Place {
+    kernel: String,
+    columns: Vec<usize>,
+    name: String,
+}
+
+/// The leaves in the order of the kernel's parameters.
+fn places(kernel: &dyn Kernel, columns: &[usize], out: &mut Vec<Place>) {
+    match kernel.structure() {
+        Structure::Sum(parts) | Structure::Product(parts) => {
+            parts.iter().for_each(|part| places(&**part, columns, out));
+        }
+        Structure::Select(select) => {
+            let own: Vec<usize> = select.dims.iter().map(|&q| columns[q]).collect();
+            places(&*select.kernel, &own, out);
+        }
+        Structure::Leaf => {
+            let text = kernel.expression();
+            let name = text.split('(').next().unwrap_or_default();
+            out.extend(kernel.params().into_iter().map(|(param, _)| Place {
+                kernel: name.to_string(),
+                columns: columns.to_vec(),
+                name: param,
+            }));
+        }
+    }
+}
+
+/// The start of a parameter of `len` entries; `None` where it stays as it is.
+fn wide(place: &Place, std: &[f64], len: usize) -> Option<Vec<f64>> {
+    let q = place.columns.len();
+    match (place.kernel.as_str(), place.name.as_str()) {
+        ("linear", "variance") => Some(vec![SLOPES / q as f64; len]),
+        ("periodic", _) => Some(vec![1.0; len]),
+        ("rbf" | "matern12" | "matern32" | "matern52" | "rational_quadratic", "lengthscale") => {
+            let own: Vec<f64> = place.columns.iter().map(|&c| WIDE * std[c]).collect();
+            let shared = own.iter().sum::<f64>() / q as f64;
+            Some(if len == q { own } else { vec![shared; len] })
+        }
+        (_, "variance") => Some(vec![1.0; len]),
+        _ => None,
+    }
+}
+
+impl Narx {
+    /// Starts the free hyperparameters where windows look alike: lengthscales at ten standard deviations of
+    /// their column, variances at 1, those of linear kernels at 0.01/Q each, periodic kernels at lengthscale
+    /// and period 1, σ² at 0.01 of the mean square of the targets.
+    pub fn wide_start(&mut self) {
+        let x = self.inputs();
+        let std = match Scaling::fit(&x, Scale::Standardize) {
+            Ok(found) => found.scale,
+            Err(_) => vec![1.0; x.cols()],
+        };
+        let all: Vec<usize> = (0..x.cols()).collect();
+        let mut at = Vec::new();
+        places(self.kernel(), &all, &mut at);
+        // The kernel's parameters are the first of the model's.
+        for (place, (_, param)) in at.iter().zip(self.params_mut()) {
+            let admits = |v: &Vec<f64>| v.iter().all(|v| param.transform.admits(*v));
+            if let Some(value) = wide(place, &std, param.len()).filter(|v| !param.fixed && admits(v)) {
+                param.value = Mat::from_vec(param.value.rows(), param.value.cols(), value)
+                    .expect("as many values as entries");
+            }
+        }
+        if !self.noise().fixed {
+            self.start_noise(NOISE);
+        }
+    }
+
+    /// The start of the papers' protocol: [`wide_start`](Self::wide_start), with positive parameters as
+    /// 10⁻⁶ + ln(1 + exp u), which leads to the local optimum that their tables belong to.
+    pub fn papers_start(&mut self) {
+        self.wide_start();
+        for (name, param) in self.params_mut() {
+            let positive = param.transform != Transform::Identity;
+            if (name.starts_with("kernel.") || name == "noise") && positive && !param.fixed {
+                param.transform = Transform::Softplus { lo: FLOOR };
+            }
+        }
+    }
+
+    /// From how many starts [`papers_fit`](Self::papers_fit) goes: one where the noise, in which they differ, is fixed.
+    pub fn papers_starts(&self) -> usize {
+        if self.noise().fixed { 1 } else { 4 }
+    }
+
+    /// Fits by the papers' protocol: [`papers_start`](Self::papers_start), then L-BFGS that remembers ten steps.
+    ///
+    /// On the airline series with periodic + rbf + linear the length of the memory decides on the local
+    /// optimum: with ten it is that of the papers, with thirty one of less evidence, without noise. So does rounding, in
+    /// about one fit of six: the best is kept of a few starts whose noise differs in the thirteenth digit.
+    pub fn papers_fit(&self, watch: &OnProgress<'_>) -> Result<Fitted<Narx>> {
+        best_of(self.papers_starts(), |run| {
+            let mut model = self.clone();
+            model.papers_start();
+            if !model.noise().fixed {
+                let noise = model.noise().get();
+                model.noise_mut().set(noise * (1.0 + run as f64 * ROUNDING));
+            }
+            let how = Lbfgs { memory: MEMORY, ..Lbfgs::default() };
+            let mut trace = Vec::new();
+            let report = fit(&mut model, &how, &mut |step| {
+                trace.push(-step.value);
+                let (iteration, bound) = (step.iteration, -step.value);
+                watch(&Progress { restart: run, held: false, iteration, bound, u: step.u.into() })
+            })?;
+            Fitted::new(model, &report, trace)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::data::{airline, lags::Lags};
+    use crate::kernel::{Linear, Matern32, Periodic, Select};
+    use crate::mat::Mat;
+    use crate::model::narx::{Narx, NarxOptions};
+    use crate::param::Parameterized;
+
+    #[test]
+    fn every_part_of_the_kernel_has_its_start() {
+        let series = Mat::column(&airline::PASSENGERS[..60]);
+        let kernel = Periodic::new(4) + Select::new(Matern32::new(2), &[1, 3], 4) * Linear::new(4);
+        let mut model = Narx::new(&series, None, Lags::new(4), kernel, &NarxOptions::default()).unwrap();
+        model.papers_start();
+        let params = model.params();
+        let of = |name: &str| params.iter().find(|p| p.0.ends_with(name)).unwrap().1.as_slice().to_vec();
+        assert_eq!(of("0.period"), [1.0]);
+        assert_eq!(of("1.1.variance"), [0.0025; 4]);
+        let x = model.inputs().col(3);
+        let mean = x.iter().sum::<f64>() / x.len() as f64;
+        let std = (x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / x.len() as f64).sqrt();
+        assert!((of("1.0.lengthscale")[1] - 10.0 * std).abs() < 1e-12);
+        assert!((model.noise().get() - 0.01).abs() < 1e-12);
+    }
+}

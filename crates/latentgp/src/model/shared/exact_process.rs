@@ -1,0 +1,149 @@
+//! The exact process behind regression and the GPLVM: Kxx + σ²I of the rows at which each output was
+//! observed.
+//!
+//! A group of outputs that lacks some rows is a process of the other rows alone. Its posterior is written
+//! for all rows: α is zero and R = (K + σ²I)⁻¹ has zero rows and columns where nothing was observed.
+
+use crate::error::{Error, Result};
+use crate::evidence::{Exact, exact_in_place};
+use crate::gram;
+use crate::kernel::Kernel;
+use crate::linalg::Cholesky;
+use crate::mat::{Mat, all_finite};
+use crate::model::Outputs;
+use crate::model::shared::outputs::Group;
+use crate::posterior::Factors;
+use crate::scratch;
+use rayon::prelude::*;
+
+/// Kernel, inputs, noise and residuals.
+pub(crate) struct ExactProcess<'a> {
+    pub kernel: &'a dyn Kernel,
+    pub x: &'a Mat,
+    pub noise: f64,
+    pub outputs: &'a Outputs,
+    /// Y less the mean function, N×D, zero where a cell is missing; of complete data any root of YYᵀ.
+    pub residuals: &'a Mat,
+}
+
+/// Where gradients are added.
+pub(crate) struct ExactGrad<'g> {
+    pub theta: &'g mut [f64],
+    pub noise: &'g mut f64,
+    pub x: Option<&'g mut Mat>,
+    /// Of the residuals.
+    pub residuals: Option<&'g mut Mat>,
+}
+
+impl ExactProcess<'_> {
+    /// The lower triangle of Kxx.
+    fn kxx(&self) -> Result<Mat> {
+        let kxx = gram::gram_lower(self.kernel, self.x);
+        let rows = kxx.as_slice().par_chunks(kxx.cols().max(1)).enumerate();
+        match rows.all(|(i, row)| all_finite(&row[..=i])) {
+            true => Ok(kxx),
+            false => Err(Error::not_finite("the kernel matrix of the inputs")),
+        }
+    }
+
+    /// The process of each group: its rows and columns, its residuals, its evidence.
+    fn each_group(&self, mut kxx: Mat, mut then: impl FnMut(&Group, &Mat, Exact)) -> Result<()> {
+        if let [group] = &self.outputs.groups[..]
+            && group.rows == self.x.rows()
+        {
+            let again = || gram::gram_lower(self.kernel, self.x);
+            let found = exact_in_place(self.residuals, group.columns.len(), kxx, again, self.noise)?;
+            then(group, self.residuals, found);
+            return Ok(());
+        }
+        for group in &self.outputs.groups {
+            let (rows, columns) = (&group.at, &group.columns);
+            let own = self.residuals.select_rows(rows).select_cols(columns);
+            let part = || {
+                let mut part = scratch::any(rows.len(), rows.len());
+                for (i, &a) in rows.iter().enumerate() {
+                    let pairs = part.row_mut(i)[..=i].iter_mut().zip(rows);
+                    pairs.for_each(|(k, &b)| *k = kxx[(a, b)]);
+                }
+                part
+            };
+            let found = exact_in_place(&own, columns.len(), part(), part, self.noise)?;
+            then(group, &own, found);
+        }
+        scratch::give(&mut kxx);
+        Ok(())
+    }
+
+    /// log N(residuals | 0, K + σ²I), summed over the groups; adds its gradients.
+    pub fn evidence(&self, grad: Option<ExactGrad<'_>>) -> Result<f64> {
+        let kxx = self.kxx()?;
+        let mut value = 0.0;
+        let Some(mut grad) = grad else {
+            self.each_group(kxx, |_, _, found| value += found.value)?;
+            return Ok(value);
+        };
+        let n = self.x.rows();
+        let mut kxx_bar: Option<Mat> = None;
+        self.each_group(kxx, |Group { at: rows, columns, .. }, _, found| {
+            value += found.value;
+            let (mut bar, mut alpha) = found.into_bar_lower();
+            *grad.noise += bar.noise;
+            if let Some(to) = grad.residuals.as_deref_mut() {
+                for (i, &row) in rows.iter().enumerate() {
+                    columns.iter().enumerate().for_each(|(j, &c)| to[(row, c)] -= alpha[(i, j)]);
+                }
+            }
+            scratch::give(&mut alpha);
+            if rows.len() == n && kxx_bar.is_none() {
+                kxx_bar = Some(bar.kxx);
+                return;
+            }
+            let all = kxx_bar.get_or_insert_with(|| scratch::zeros(n, n));
+            for (i, &a) in rows.iter().enumerate() {
+                rows[..=i].iter().enumerate().for_each(|(j, &b)| all[(a, b)] += bar.kxx[(i, j)]);
+            }
+            scratch::give(&mut bar.kxx);
+        })?;
+        let mut kxx_bar = kxx_bar.unwrap_or_else(|| scratch::zeros(n, n));
+        gram::gram_adjoint(self.kernel, self.x, &kxx_bar, grad.theta, grad.x);
+        scratch::give(&mut kxx_bar);
+        Ok(value)
+    }
+
+    /// L of K + σ²I at all rows, and the factors of every group. The residuals must be those of all columns.
+    pub fn factors(&self) -> Result<(Cholesky, Vec<Factors>)> {
+        let kxx = self.kxx()?;
+        let n = self.x.rows();
+        let mut whole = kxx.clone();
+        (0..n).for_each(|i| whole[(i, i)] += self.noise);
+        let l = Cholesky::with_jitter(&whole, "Kxx + σ²I")?;
+        let mut all = Vec::new();
+        self.each_group(kxx, |Group { at: rows, columns, .. }, _, found| {
+            if rows.len() == n {
+                all.push(Factors::exact(columns.to_vec(), found.alpha, &l));
+                return;
+            }
+            let (mut alpha, mut r) = (Mat::zeros(n, columns.len()), Mat::zeros(n, n));
+            let inverse = found.l.inverse();
+            for (i, &a) in rows.iter().enumerate() {
+                alpha.row_mut(a).copy_from_slice(found.alpha.row(i));
+                rows.iter().enumerate().for_each(|(j, &b)| r[(a, b)] = inverse[(i, j)]);
+            }
+            all.push(Factors::of_r(columns.to_vec(), alpha, r, &l));
+        })?;
+        Ok((l, all))
+    }
+
+    /// Mean and variance of every observed cell from the other rows; other cells are left alone.
+    pub fn leave_one_out(&self, mean: &mut Mat, var: &mut Mat) -> Result<()> {
+        self.each_group(self.kxx()?, |Group { at: rows, columns, .. }, own, found| {
+            let (means, vars) = found.leave_one_out(own);
+            for (i, &row) in rows.iter().enumerate() {
+                for (j, &column) in columns.iter().enumerate() {
+                    mean[(row, column)] = means[(i, j)];
+                    var[(row, column)] = vars[i];
+                }
+            }
+        })
+    }
+}

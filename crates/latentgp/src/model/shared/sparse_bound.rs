@@ -1,0 +1,417 @@
+//! The collapsed bound of outputs that share inducing inputs: what sparse regression and the Bayesian GPLVM
+//! have in common.
+//!
+//! ```text
+//! F = Σ_groups collapsed(Y, Ψ, Kzz, β)
+//! ```
+//!
+//! Ψ of every row is computed once: a group's Ψ0 and Ψ2 are sums over the patterns of rows that it has.
+
+use crate::blocks;
+use crate::data::Scaling;
+use crate::error::{Error, Result};
+use crate::evidence::{Collapse, Collapsed, CollapsedBar, collapsed};
+use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, PsiY};
+use crate::kernel::{Kernel, KernelGrad};
+use crate::linalg::{self, Cholesky};
+use crate::mat::Mat;
+use crate::mean::Mean;
+use crate::model::Outputs;
+use crate::model::shared::kzz;
+use crate::posterior::{Factors, InputMap, Posterior};
+use crate::scratch::{self, Room};
+use crate::vmath::groups;
+
+/// What is added to diagonals before they are factored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Jitter {
+    /// To Kzz.
+    pub kzz: f64,
+    /// To B = I + βL⁻¹Ψ2L⁻ᵀ.
+    pub b: f64,
+}
+
+impl Default for Jitter {
+    fn default() -> Self {
+        Jitter { kzz: 1e-6, b: 0.0 }
+    }
+}
+
+/// All that the bound is made of but the inputs.
+pub(crate) struct SparseBound<'a> {
+    pub kernel: &'a dyn Kernel,
+    pub expectation: &'a dyn Expectation,
+    pub z: &'a Mat,
+    pub noise: f64,
+    pub jitter: Jitter,
+    pub outputs: &'a Outputs,
+    pub scaling: &'a Scaling,
+}
+
+/// Where gradients are added.
+pub(crate) struct BoundGrad<'g> {
+    pub theta: &'g mut [f64],
+    pub noise: &'g mut f64,
+    pub z: &'g mut Mat,
+    pub mean: &'g mut Mat,
+    pub var: &'g mut Mat,
+}
+
+/// Above this estimate of the rounding error that ill-conditioning brings into the bound of one cell,
+/// Ψ2 is whitened block by block.
+const ROUNDING: f64 = 1e-10;
+/// The same of all rows together where nodes are drawn anew at every step: what they differ by is far more.
+const DRAWN_ROUNDING: f64 = 1e-3;
+/// Above this one the bound is refused where Ψ2 cannot be whitened so.
+const LOST: f64 = 1e-2;
+
+/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, or adjoints of Ψ0 and Ψ2. There is one group unless cells are missing.
+struct Each {
+    psi0: Room<f64>,
+    /// M×M each, one below the other.
+    psi2: Mat,
+}
+
+/// There may be many groups.
+impl Drop for Each {
+    fn drop(&mut self) {
+        scratch::give(&mut self.psi2);
+    }
+}
+
+impl Each {
+    fn one(psi0: f64, psi2: Mat) -> Self {
+        Each { psi0: Room::filled(psi0, 1), psi2 }
+    }
+
+    fn zeros(groups: usize, m: usize) -> Self {
+        Each { psi0: Room::filled(0.0, groups), psi2: scratch::zeros(groups * m, m) }
+    }
+
+    /// The numbers of a group's M×M.
+    fn own_mut(&mut self, group: usize) -> &mut [f64] {
+        let len = self.psi2.cols() * self.psi2.cols();
+        &mut self.psi2.as_mut_slice()[group * len..][..len]
+    }
+
+    /// Adds those of a group to others.
+    fn add_to(&self, group: usize, psi: &mut Psi) {
+        psi.psi0 += self.psi0[group];
+        let own = &self.psi2.as_slice()[group * psi.psi2.len()..];
+        psi.psi2.as_mut_slice().iter_mut().zip(own).for_each(|(to, own)| *to += own);
+    }
+}
+
+/// Those of each group and P of all, or their adjoints.
+type GroupSums = (Each, Mat);
+
+/// Ψ of all rows: Ψ1 whole, Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group.
+struct GroupPsi {
+    psi1: Mat,
+    each: Each,
+}
+
+/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of the only group, and P, of what may be whitened already.
+fn one_group(found: PsiY, whiten: Option<&Cholesky>, kzz: &Cholesky) -> GroupSums {
+    let a = if whiten.is_some() { found.psi2 } else { kzz.whiten(&found.psi2) };
+    (Each::one(found.psi0, a), found.p)
+}
+
+impl SparseBound<'_> {
+    /// The factor of Kzz, jitter included.
+    pub fn kzz(&self) -> Result<Cholesky> {
+        kzz::factor(self.kernel, self.z, self.jitter.kzz)
+    }
+
+    /// An estimate of the rounding error that whitening Ψ2 as a whole brings into the bound of one cell.
+    fn rounding(&self, kzz: &Cholesky) -> f64 {
+        let m = self.z.rows();
+        let squares = |i: usize| kzz.l().row(i).iter().map(|v| v * v).sum::<f64>();
+        let size = (0..m).map(squares).sum::<f64>() / m as f64;
+        f64::EPSILON * kzz.condition() * size / self.noise
+    }
+
+    /// The factor by which Ψ2 is to be whitened block by block at a step, unless it may be whitened as a whole.
+    fn whiten<'l>(&self, kzz: &'l Cholesky) -> Option<&'l Cholesky> {
+        let drawn = DRAWN_ROUNDING / self.outputs.n() as f64;
+        let most = if self.expectation.is_stochastic() { drawn.max(ROUNDING) } else { ROUNDING };
+        (self.rounding(kzz) > most).then_some(kzz)
+    }
+
+    /// The same for what is computed once and kept.
+    fn whiten_once<'l>(&self, kzz: &'l Cholesky) -> Option<&'l Cholesky> {
+        (self.rounding(kzz) > ROUNDING).then_some(kzz)
+    }
+
+    /// Ψ0, Ψ1 and L⁻¹Ψ2L⁻ᵀ.
+    fn psi(&self, q: &Gaussians, kzz: &Cholesky, whiten: Option<&Cholesky>) -> Result<Psi> {
+        if let Some(l) = whiten {
+            return self.expectation.psi_whitened(self.kernel, q, self.z, l);
+        }
+        let mut psi = self.expectation.psi(self.kernel, q, self.z)?;
+        psi.psi2 = kzz.whiten(&psi.psi2);
+        Ok(psi)
+    }
+
+    fn group_psi(&self, q: &Gaussians, kzz: &Cholesky, whiten: Option<&Cholesky>) -> Result<GroupPsi> {
+        let m = self.z.rows();
+        if self.outputs.is_complete() {
+            let psi = self.psi(q, kzz, whiten)?;
+            return Ok(GroupPsi { psi1: psi.psi1, each: Each::one(psi.psi0, psi.psi2) });
+        }
+        let mut psi1 = scratch::zeros(q.n(), m);
+        let mut each = Each::zeros(self.outputs.groups.len(), m);
+        for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
+            let psi = self.psi(&q.select_rows(&pattern.rows), kzz, whiten)?;
+            for (i, &n) in pattern.rows.iter().enumerate() {
+                psi1.row_mut(n).copy_from_slice(psi.psi1.row(i));
+            }
+            for &g in &pattern.groups {
+                each.psi0[g] += psi.psi0;
+                each.own_mut(g).iter_mut().zip(psi.psi2.as_slice()).for_each(|(to, own)| *to += own);
+            }
+        }
+        Ok(GroupPsi { psi1, each })
+    }
+
+    /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all.
+    fn group_psi_y(&self, q: &Gaussians, kzz: &Cholesky) -> Result<GroupSums> {
+        let GroupPsi { mut psi1, each } = self.group_psi(q, kzz, self.whiten(kzz))?;
+        let p = blocks::mul_tn(&psi1, &self.outputs.filled);
+        scratch::give(&mut psi1);
+        Ok((each, p))
+    }
+
+    /// Errs where rounding would spoil the bound, whatever it is of.
+    fn check_rounding(&self, q: &Gaussians, kzz: &Cholesky) -> Result<()> {
+        if self.rounding(kzz) > LOST && !self.expectation.keeps_digits(self.kernel, q) {
+            let what = "Kzz, to the digits that so little noise needs,".into();
+            return Err(Error::NotPositiveDefinite { what, jitter: self.jitter.kzz + kzz.jitter() });
+        }
+        Ok(())
+    }
+
+    /// Errs where rounding has spoilt the bound of a group.
+    fn check_digits(&self, of: &Collapse<'_>) -> Result<()> {
+        of.check_digits(|| self.expectation.nonnegative(self.z.cols()))
+    }
+
+    /// The bound of every group: `add` gets what `then` makes of what went in and what came out, in order.
+    fn collapse<T: Send>(
+        &self,
+        each: &Each,
+        p: &Mat,
+        kzz: &Cholesky,
+        then: impl Fn(&Collapse<'_>, Collapsed) -> Result<T> + Sync,
+        mut add: impl FnMut(usize, T),
+    ) -> Result<()> {
+        let (m, complete, all) = (self.z.rows(), self.outputs.is_complete(), &self.outputs.groups);
+        let one = |g: usize| {
+            let group = &all[g];
+            let own = (!complete)
+                .then(|| (p.select_cols(&group.columns), each.psi2.slice_rows(g * m, (g + 1) * m)));
+            let (p, a) = own.as_ref().map_or((p, &each.psi2), |(p, a)| (p, a));
+            let of = Collapse {
+                rows: group.rows,
+                outputs: group.columns.len(),
+                yy: group.yy,
+                p,
+                psi0: each.psi0[g],
+                a,
+                kzz,
+                beta: 1.0 / self.noise,
+                jitter: self.jitter.b,
+            };
+            then(&of, collapsed(&of)?)
+        };
+        for some in groups(0..all.len(), blocks::PARTS) {
+            let found = blocks::each_of(some.clone(), all.len() == 1, one);
+            for (g, found) in some.zip(found) {
+                add(g, found?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The Jacobian of the scaling, which F of the data as given has in addition.
+    pub fn jacobian(&self) -> f64 {
+        self.scaling.log_jacobian(&self.outputs.observed())
+    }
+
+    /// F at q(X).
+    pub fn value(&self, q: &Gaussians) -> Result<f64> {
+        let kzz = self.kzz()?;
+        self.check_rounding(q, &kzz)?;
+        let (whiten, y) = (self.whiten(&kzz), &self.outputs.filled);
+        let (each, p) = match self.outputs.is_complete() {
+            true => one_group(self.expectation.psi_y(self.kernel, q, self.z, y, whiten)?, whiten, &kzz),
+            false => self.group_psi_y(q, &kzz)?,
+        };
+        let mut value = 0.0;
+        let one = |of: &Collapse<'_>, c: Collapsed| self.check_digits(of).map(|()| c.value);
+        self.collapse(&each, &p, &kzz, one, |_, own| value += own)?;
+        Ok(value)
+    }
+
+    /// F at q(X); adds its gradients. `aside` gets μ̄ and S̄ before anything is added to them, beside a step that one thread does
+    /// alone; it is not called where an earlier step errs.
+    pub fn gradient<A: Send>(
+        &self,
+        q: &Gaussians,
+        grad: BoundGrad<'_>,
+        aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
+    ) -> Result<(f64, A)> {
+        let cost = q.n().saturating_mul(self.z.rows() * self.z.rows());
+        let here = || self.gradient_here(q, grad, cost, aside);
+        if self.is_large() { blocks::together(here) } else { blocks::step(cost, here) }
+    }
+
+    /// Factors of many rows have all threads of the pool to themselves.
+    fn is_large(&self) -> bool {
+        self.z.rows() > linalg::SMALL
+    }
+
+    /// The parts that threads share: of the rows, and of the groups where cells are missing.
+    pub fn parts(&self) -> usize {
+        match self.is_large() {
+            true => 1,
+            false => blocks::parts(self.outputs.n()).max(self.outputs.groups.len().min(blocks::PARTS)),
+        }
+    }
+
+    fn gradient_here<A: Send>(
+        &self,
+        q: &Gaussians,
+        mut grad: BoundGrad<'_>,
+        cost: usize,
+        aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
+    ) -> Result<(f64, A)> {
+        let y = &self.outputs.filled;
+        let kzz = self.kzz()?;
+        self.check_rounding(q, &kzz)?;
+        if !self.outputs.is_complete() {
+            let sums = self.group_psi_y(q, &kzz)?;
+            let (there, (each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
+            self.pull_psi(q, &each, blocks::mul_nt(1.0, y, &p), &mut grad)?;
+            return Ok(there);
+        }
+        let (whiten, mut there, mut once) = (self.whiten(&kzz), None, Some((grad, aside)));
+        self.expectation.psi_y_and_back(self.kernel, q, self.z, y, whiten, &mut |found| {
+            let (mut grad, aside) = once.take().expect("one way there");
+            let sums = one_group(found, whiten, &kzz);
+            let (value, (mut each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
+            there = Some(value);
+            let (psi0, psi2) = (each.psi0[0], std::mem::take(&mut each.psi2));
+            let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
+            Ok((PsiY { psi0, p, psi2 }, to))
+        })?;
+        Ok(there.expect("one way there"))
+    }
+
+    /// F, where the way there ends and the way back begins: turns Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group and P into Ψ̄0, Ψ̄2 and P̄, and
+    /// adds the gradients that do not pass through Ψ.
+    fn turn<A: Send>(
+        &self,
+        (each, p): GroupSums,
+        kzz: &Cholesky,
+        grad: &mut BoundGrad<'_>,
+        cost: usize,
+        aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
+    ) -> Result<((f64, A), GroupSums)> {
+        let (m, complete, beta) = (self.z.rows(), self.outputs.is_complete(), 1.0 / self.noise);
+        let mut p_bar = scratch::any(p.rows(), p.cols());
+        let mut each_bar =
+            if complete { Each::one(0.0, Mat::default()) } else { Each::zeros(each.psi0.len(), m) };
+        let mut kzz_bar = Mat::zeros(m, m);
+        let (mut value, mut beta_bar) = (0.0, 0.0);
+        let one = |of: &Collapse<'_>, c: Collapsed| {
+            let bar = c.bar(of);
+            self.check_digits(of).map(|()| (c.value, c.alpha, bar))
+        };
+        let add = |g: usize, (f, alpha, bar): (f64, Mat, CollapsedBar)| {
+            value += f;
+            beta_bar += bar.beta;
+            kzz_bar.add_scaled(1.0, &bar.kzz);
+            // P̄ = βα.
+            for i in 0..m {
+                let (row, own) = (p_bar.row_mut(i), alpha.row(i).iter().map(|own| beta * own));
+                match complete {
+                    true => row.iter_mut().zip(own).for_each(|(to, own)| *to = own),
+                    false => {
+                        let columns = &self.outputs.groups[g].columns;
+                        columns.iter().zip(own).for_each(|(&column, own)| row[column] = own);
+                    }
+                }
+            }
+            each_bar.psi0[g] = bar.psi0;
+            match complete {
+                true => each_bar.psi2 = bar.psi2,
+                false => each_bar.own_mut(g).copy_from_slice(bar.psi2.as_slice()),
+            }
+        };
+        let collapse = || self.collapse(&each, &p, kzz, one, add);
+        let aside = || aside(grad.mean, grad.var);
+        // Groups have all threads to themselves.
+        let (done, aside) = match complete {
+            true => blocks::beside(cost, collapse, aside),
+            false => (collapse(), aside()),
+        };
+        done?;
+        *grad.noise -= beta * beta * beta_bar;
+        let grads = KernelGrad { theta: grad.theta, x: Some(grad.z), z: None };
+        kzz::adjoint(self.kernel, self.z, self.jitter.kzz, &kzz_bar, grads);
+        Ok(((value, aside), (each_bar, p_bar)))
+    }
+
+    /// Chains Ψ̄ back pattern by pattern; `each` holds Ψ̄0 and Ψ̄2 of each group.
+    fn pull_psi(
+        &self,
+        q: &Gaussians,
+        each: &Each,
+        mut psi1_bar: Mat,
+        grad: &mut BoundGrad<'_>,
+    ) -> Result<()> {
+        let m = self.z.rows();
+        for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
+            let own = q.select_rows(&pattern.rows);
+            let mut bar =
+                Psi { psi0: 0.0, psi1: psi1_bar.select_rows(&pattern.rows), psi2: Mat::zeros(m, m) };
+            pattern.groups.iter().for_each(|&g| each.add_to(g, &mut bar));
+            let (mut mean, mut var) = (Mat::zeros(own.n(), own.dim()), Mat::zeros(own.n(), own.dim()));
+            let to = PsiGrad { theta: grad.theta, z: grad.z, mean: &mut mean, var: &mut var };
+            self.expectation.psi_adjoint(self.kernel, &own, self.z, &bar, to)?;
+            for (i, &n) in pattern.rows.iter().enumerate() {
+                let add = |to: &mut [f64], from: &[f64]| to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+                add(grad.mean.row_mut(n), mean.row(i));
+                add(grad.var.row_mut(n), var.row(i));
+            }
+        }
+        scratch::give(&mut psi1_bar);
+        Ok(())
+    }
+
+    /// What predictions are made from, for inputs as they are.
+    pub fn posterior(&self, q: &Gaussians) -> Result<Posterior> {
+        let kzz = self.kzz()?;
+        let psi = self.group_psi(q, &kzz, self.whiten_once(&kzz))?;
+        // Wide data are trained on a root of YYᵀ; predictions need Y itself.
+        let p = blocks::mul_tn(&psi.psi1, &self.outputs.zero_filled());
+        let mut factors = Vec::new();
+        let one = |_: &Collapse<'_>, c: Collapsed| Ok((c.c(), c.alpha));
+        self.collapse(&psi.each, &p, &kzz, one, |g, (c, alpha)| {
+            factors.push(Factors::new(self.outputs.groups[g].columns.clone(), alpha, c, &kzz));
+        })?;
+        Ok(Posterior {
+            kernel: self.kernel.boxed(),
+            z: self.z.clone(),
+            noise: self.noise,
+            l: kzz.into(),
+            factors,
+            expectation: self.expectation.boxed(),
+            scaling: self.scaling.clone(),
+            mean: Mean::Zero,
+            inputs: None,
+            map: InputMap::AsIs,
+        })
+    }
+}
