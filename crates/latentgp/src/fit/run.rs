@@ -1,18 +1,12 @@
 //! One restart of a fit as a value that can be stored between any two iterations.
-//!
-//! ```text
-//! Held ──noise and variances fixed──▶ Free ──everything moves──▶ stopped
-//! ```
-//!
-//! A [`Run`] that is read back goes on to the same bits as one that was never interrupted.
 
+use super::hold::{hold, release};
+use super::{OnIteration, Trainable, negative_evidence};
 use crate::blocks;
 use crate::error::{Error, Result};
-use crate::expectation::Expectation;
-use crate::fit::negative_evidence;
-use crate::model::{BayesianGplvm, Model, OnRun};
+use crate::model::Model;
 use crate::optim::{Adam, AdamState, Lbfgs, LbfgsState, Objective, StopReason};
-use crate::param::{self, Parameterized};
+use crate::param;
 use serde::{Deserialize, Serialize};
 
 /// Which parameters move.
@@ -79,22 +73,23 @@ impl Place {
 }
 
 impl Run {
-    /// At the start of a model.
-    pub(crate) fn first(restart: usize, held: bool, model: &mut BayesianGplvm) -> Self {
-        let stage = if held { Stage::Held } else { Stage::Free };
-        let fixed = if held { hold(model) } else { Vec::new() };
-        let place = Place::Point(param::flatten(model));
-        release(model, &fixed);
+    /// At the start of a stage.
+    pub(crate) fn new(restart: usize, stage: Stage, u: Vec<f64>) -> Self {
         Run {
             restart,
             stage,
-            place,
+            place: Place::Point(u),
             stopped: None,
             iterations: 0,
             evaluations: 0,
             draw: 0,
             trace: Vec::new(),
         }
+    }
+
+    /// Whether the noise and the kernel's variances are still held.
+    pub fn is_held(&self) -> bool {
+        self.stage == Stage::Held
     }
 
     /// Iterations of all stages.
@@ -107,7 +102,7 @@ impl Run {
         self.evaluations + self.place.counts().1
     }
 
-    /// The bound after the last iteration, if there was one.
+    /// What is maximised, after the last iteration, if there was one.
     pub fn bound(&self) -> Option<f64> {
         self.trace.last().copied()
     }
@@ -128,60 +123,30 @@ impl Run {
         }
     }
 
-    /// Errs when a run that was read is not one of this model.
-    pub(crate) fn check(&self, model: &mut BayesianGplvm) -> Result<()> {
-        let held = if self.stage == Stage::Held { hold(model) } else { Vec::new() };
-        let free: usize = model.params().iter().filter(|(_, p)| !p.fixed).map(|(_, p)| p.len()).sum();
-        release(model, &held);
-        let u = self.place.u();
-        if u.len() != free {
-            return Err(Error::shape("free parameters of a stored run", free, u.len()));
+    /// Lets a run that ended at its limit of iterations go on under a higher one.
+    pub fn allow_more(&mut self) {
+        if self.stage == Stage::Free && self.stopped == Some(StopReason::MaxIterations) {
+            *self = Run { stopped: None, ..self.light() };
         }
-        if !u.iter().all(|v| v.is_finite()) {
-            return Err(Error::not_finite("a parameter of a stored run"));
-        }
-        Ok(())
     }
 
-    /// The model where the run stands, from the start of this or any other restart of the same training:
-    /// they differ only in what every run moves.
-    pub fn model(&self, start: &BayesianGplvm) -> Result<BayesianGplvm> {
-        let mut model = start.clone();
-        self.check(&mut model)?;
-        self.place_in(&mut model);
-        Ok(model)
+    /// Goes from a stage that is over to the free one, which begins at `u`.
+    pub(super) fn next_stage(&mut self, u: Vec<f64>) {
+        *self = Run {
+            place: Place::Point(u),
+            iterations: self.total_iterations(),
+            evaluations: self.total_evaluations(),
+            draw: self.draw,
+            trace: std::mem::take(&mut self.trace),
+            ..Run::new(self.restart, Stage::Free, Vec::new())
+        };
     }
 
-    /// Sets the parameters of a model, at the start of this restart, to where the run is.
-    pub(crate) fn place_in(&self, model: &mut BayesianGplvm) {
-        model.renew(self.draw);
-        let held = if self.stage == Stage::Held { hold(model) } else { Vec::new() };
-        param::unflatten(model, self.place.u());
-        release(model, &held);
-    }
-
-    /// Iterates until the stage is over or `watch` says to stop; tells whether it did.
-    pub(crate) fn advance(
-        &mut self,
-        model: &mut BayesianGplvm,
-        limit: usize,
-        watch: &OnRun<'_>,
-    ) -> Result<bool> {
-        let held = if self.stage == Stage::Held { hold(model) } else { Vec::new() };
-        let result = blocks::steps(model.parts(), || self.iterate(model, limit, watch));
-        param::unflatten(model, self.place.u());
-        release(model, &held);
-        result
-    }
-
-    fn iterate(&mut self, model: &mut BayesianGplvm, limit: usize, watch: &OnRun<'_>) -> Result<bool> {
-        if self.stopped.is_some() {
-            return Ok(false);
-        }
+    /// Iterations of an optimiser on −F.
+    fn iterate<M: Model>(&mut self, model: &mut M, how: &Method, watch: &OnIteration<'_>) -> Result<bool> {
         let constant = model.constant();
-        let how = Method::of(&*model.expectation, limit);
         let mut grad = vec![0.0; param::count(model)];
-        // Fresh draws follow from the number of evaluations before them, those of the first stage included.
+        // Fresh draws follow from the number of evaluations before them, those of earlier stages included.
         let earlier = self.evaluations as u64;
         let mut step = earlier + self.place.counts().1 as u64;
         let mut objective = |u: &[f64], out: &mut [f64]| -> Result<f64> {
@@ -204,19 +169,52 @@ impl Run {
         }
         Ok(false)
     }
+}
 
-    /// Goes from a stage that is over to the next, at the parameters of the model.
-    pub(crate) fn next_stage(&mut self, model: &BayesianGplvm) {
-        *self = Run {
-            restart: self.restart,
-            stage: Stage::Free,
-            place: Place::Point(param::flatten(model)),
-            stopped: None,
-            iterations: self.total_iterations(),
-            evaluations: self.total_evaluations(),
-            draw: self.draw,
-            trace: std::mem::take(&mut self.trace),
-        };
+/// Does something with the scales of a model held, if the stage holds them.
+fn in_stage<M: Model, T>(model: &mut M, stage: Stage, of: impl FnOnce(&mut M) -> T) -> T {
+    let held = if stage == Stage::Held { hold(model) } else { Vec::new() };
+    let done = of(model);
+    release(model, &held);
+    done
+}
+
+impl<M: Model + Clone + Send + Sync> Trainable for M {
+    fn evidence(&self) -> Result<f64> {
+        self.log_evidence(None)
+    }
+
+    fn is_noisy(&self) -> bool {
+        self.is_stochastic()
+    }
+
+    fn point(&mut self, stage: Stage) -> Vec<f64> {
+        in_stage(self, stage, |model| param::flatten(model))
+    }
+
+    fn place(&mut self, run: &Run) -> Result<()> {
+        let u = run.place.u();
+        let free = self.point(run.stage).len();
+        if u.len() != free {
+            return Err(Error::shape("free parameters of a stored run", free, u.len()));
+        }
+        if !u.iter().all(|v| v.is_finite()) {
+            return Err(Error::not_finite("a parameter of a stored run"));
+        }
+        self.renew(run.draw);
+        in_stage(self, run.stage, |model| param::unflatten(model, u));
+        Ok(())
+    }
+
+    fn climb(&mut self, run: &mut Run, how: &Method, watch: &OnIteration<'_>) -> Result<bool> {
+        if run.stopped.is_some() {
+            return Ok(false);
+        }
+        in_stage(self, run.stage, |model| {
+            let asked = blocks::steps(model.parts(), || run.iterate(model, how, watch));
+            param::unflatten(model, run.place.u());
+            asked
+        })
     }
 }
 
@@ -231,23 +229,28 @@ impl Place {
 }
 
 /// The optimiser of a stage.
-enum Method {
+#[derive(Clone, Debug)]
+pub enum Method {
+    /// For exact objectives.
     Lbfgs(Lbfgs),
+    /// For noisy ones.
     Adam(Adam),
 }
 
 impl Method {
-    /// L-BFGS, or Adam with steps that shrink to a tenth over the iterations allowed, so that the noise of
-    /// fresh draws dies out.
-    fn of(expectation: &dyn Expectation, limit: usize) -> Self {
-        match expectation.is_stochastic() {
-            true => Method::Adam(Adam {
-                learning_rate: 0.1,
-                decay: 10.0 / limit.max(1) as f64,
-                max_iterations: limit,
-                ..Adam::default()
-            }),
+    /// L-BFGS, or Adam where the objective is noisy, with so many iterations at the most.
+    pub fn usual(noisy: bool, limit: usize) -> Self {
+        match noisy {
+            true => Method::Adam(Adam { max_iterations: limit, ..Adam::default() }),
             false => Method::Lbfgs(Lbfgs { max_iterations: limit, ..Lbfgs::default() }),
+        }
+    }
+
+    /// The most iterations.
+    pub fn limit(&self) -> usize {
+        match self {
+            Method::Lbfgs(how) => how.max_iterations,
+            Method::Adam(how) => how.max_iterations,
         }
     }
 
@@ -271,55 +274,17 @@ impl Method {
     }
 }
 
-/// Fixes the noise and the kernel's variances; tells which of them were free.
-pub(crate) fn hold(model: &mut (impl Parameterized + ?Sized)) -> Vec<String> {
-    let mut held = Vec::new();
-    for (name, p) in model.params_mut() {
-        let own = name.rsplit('.').next().is_some_and(|own| ["variance", "weight"].contains(&own));
-        let is_scale = name == "noise" || (name.starts_with("kernel.") && own);
-        if is_scale && !p.fixed {
-            p.fixed = true;
-            held.push(name);
-        }
-    }
-    held
-}
-
-pub(crate) fn release(model: &mut (impl Parameterized + ?Sized), held: &[String]) {
-    for (name, p) in model.params_mut() {
-        if held.contains(&name) {
-            p.fixed = false;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::expectation;
     use crate::kernel::Matern32;
     use crate::mat::Mat;
-    use crate::model::{Fit, Training};
+    use crate::fit::{Fitted, go_on, model_at, train};
+    use crate::model::{BayesianGplvm, Training};
+    use crate::param::Parameterized;
     use std::ops::ControlFlow;
     use std::sync::Mutex;
-
-    #[test]
-    fn scales_are_held_and_nothing_else() {
-        use crate::kernel::parse;
-        for (kernel, expected) in [
-            ("rbf + linear", vec!["kernel.0.variance", "kernel.1.variance"]),
-            ("spectral_mixture(components=2)", vec!["kernel.weight"]),
-            ("arc_sine", vec!["kernel.variance"]),
-        ] {
-            let mut model = Training { latent_dim: 2, inducing: 3, ..Training::default() }
-                .start(&Mat::from_fn(9, 3, |i, j| ((i * 3 + j) as f64).sin()), &*parse(kernel, 2).unwrap(), 0)
-                .unwrap();
-            let held = hold(&mut model);
-            let kernel: Vec<&String> = held.iter().filter(|name| *name != "noise").collect();
-            assert_eq!(kernel, expected);
-            assert!(held.iter().any(|name| name == "noise"));
-        }
-    }
 
     fn training(expectation: &str) -> (Training, Mat) {
         let training = Training {
@@ -334,8 +299,8 @@ mod tests {
         (training, Mat::from_fn(15, 4, |i, j| ((i * (j + 2)) as f64 * 0.37).sin() + 0.1 * j as f64))
     }
 
-    fn same(a: &Fit, b: &Fit) {
-        assert_eq!(a.bound, b.bound);
+    fn same(a: &Fitted<BayesianGplvm>, b: &Fitted<BayesianGplvm>) {
+        assert_eq!(a.evidence, b.evidence);
         assert_eq!(a.trace, b.trace);
         assert_eq!(a.restarts, b.restarts);
         assert_eq!(
@@ -351,22 +316,19 @@ mod tests {
             let (training, y) = training(rule);
             let kernel = Matern32::new(2);
             let stored = Mutex::new(Vec::new());
-            let whole = training
-                .resume(&y, &kernel, Vec::new(), &|run| {
-                    stored.lock().unwrap().push(serde_json::to_string(run).unwrap());
-                    ControlFlow::Continue(())
-                })
-                .unwrap();
+            let plan = training.plan(&y, &kernel);
+            let whole = train(&plan, Vec::new(), &|run| {
+                stored.lock().unwrap().push(serde_json::to_string(run).unwrap());
+                ControlFlow::Continue(())
+            })
+            .unwrap();
             let stored = stored.into_inner().unwrap();
             assert!(stored.len() > 10);
             for text in &stored {
                 let run: Run = serde_json::from_str(text).unwrap();
-                let first = training.start(&y, &kernel, 0).unwrap();
-                let near = run.model(&first).unwrap();
-                assert_eq!(near.params(), training.model_at(&y, &kernel, &run).unwrap().params());
-                let at = training.model_at(&y, &kernel, &run).unwrap().log_evidence(None).unwrap();
+                let at = model_at(&plan, &run).unwrap().log_evidence(None).unwrap();
                 assert!((at - run.bound().unwrap()).abs() < 1e-9 * at.abs(), "{rule}: {at}");
-                let again = training.resume(&y, &kernel, vec![run], &|_| ControlFlow::Continue(())).unwrap();
+                let again = train(&plan, vec![run], &go_on).unwrap();
                 same(&again, &whole);
             }
         }
@@ -377,19 +339,20 @@ mod tests {
         for rule in ["unscented", "monte_carlo(samples=3, seed=1, fresh=true)"] {
             let (training, y) = training(rule);
             let kernel = Matern32::new(2);
-            let whole = training.fit(&y, &kernel, &|_| ControlFlow::Continue(())).unwrap();
+            let plan = training.plan(&y, &kernel);
+            let whole = train(&plan, Vec::new(), &go_on).unwrap();
             for limit in [1, 4, 5, 9] {
                 let stop = |iteration| match iteration >= limit {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
                 };
-                let part = training.fit(&y, &kernel, &|p| stop(p.iteration)).unwrap();
+                let part = train(&plan, Vec::new(), &|run| stop(run.total_iterations())).unwrap();
                 assert_eq!((part.stop_reason, part.converged), (StopReason::Asked, false));
                 assert_eq!(part.iterations, limit);
-                let rest = training.resume(&y, &kernel, part.runs, &|_| ControlFlow::Continue(())).unwrap();
+                let rest = train(&plan, part.runs, &go_on).unwrap();
                 same(&rest, &whole);
             }
-            let over = training.resume(&y, &kernel, whole.runs.clone(), &|_| ControlFlow::Break(())).unwrap();
+            let over = train(&plan, whole.runs.clone(), &|_| ControlFlow::Break(())).unwrap();
             same(&over, &whole);
         }
     }
@@ -405,7 +368,7 @@ mod tests {
         release(&mut model, &held);
         crate::fit::fit(&mut model, &stage(training.max_iterations), &mut crate::optim::quiet).unwrap();
         let one = Training { restarts: 1, ..training };
-        let fit = one.fit(&y, &kernel, &|_| ControlFlow::Continue(())).unwrap();
+        let fit = one.fit(&y, &kernel, &go_on).unwrap();
         assert_eq!(fit.model.params(), model.params());
     }
 
@@ -413,11 +376,12 @@ mod tests {
     fn a_run_of_another_model_is_refused() {
         let (training, y) = training("unscented");
         let kernel = Matern32::new(2);
-        let mut run = training.fit(&y, &kernel, &|_| ControlFlow::Break(())).unwrap().runs.remove(0);
+        let plan = training.plan(&y, &kernel);
+        let mut run = train(&plan, Vec::new(), &|_| ControlFlow::Break(())).unwrap().runs.remove(0);
         run.stage = Stage::Free;
-        assert!(matches!(training.model_at(&y, &kernel, &run), Err(Error::Shape { .. })));
+        assert!(matches!(model_at(&plan, &run), Err(Error::Shape { .. })));
         let nan = run.place.u().iter().map(|_| f64::NAN).collect();
         run = Run { stage: Stage::Held, place: Place::Point(nan), ..run };
-        assert!(matches!(training.model_at(&y, &kernel, &run), Err(Error::NotFinite { .. })));
+        assert!(matches!(model_at(&plan, &run), Err(Error::NotFinite { .. })));
     }
 }

@@ -5,22 +5,22 @@ pub(crate) mod regression;
 mod series;
 pub(crate) mod shared;
 
-pub use crate::fit::{Fitted, OnProgress, OnRun, Place, Progress, Restarts, Run, Stage, fit};
+pub use crate::fit::{Fitted, Restarts, fit};
 pub use latent::bayesian_gplvm::{
-    BayesianGplvm, Certificate, Fit, Imputed, Latent, PapersTraining, Training,
+    BayesianGplvm, Certificate, Imputed, Latent, PapersTraining, Training,
 };
-pub use latent::gplvm::{Gplvm, GplvmTraining, LatentPrior, Positions};
-pub use latent::ppca::{Ppca, PpcaGrad, PpcaLatent, PpcaOptions};
+pub use latent::gplvm::{Gplvm, GplvmPlan, GplvmTraining, LatentPrior, Positions};
+pub use latent::ppca::{Ppca, PpcaFit, PpcaGrad, PpcaLatent, PpcaOptions, PpcaPlan};
 pub use latent::space::{LatentSpace, Placed};
 pub use regression::answers::{Answers, LEVELS, Scores, count_nlpd};
 pub use regression::exact::{MeanKind, Regression, RegressionOptions};
 pub use regression::laplace::{Approximation, Laplace, VARIANCE_PRIOR};
 pub use regression::regressor::Regressor;
 pub use regression::sparse::{SparseOptions, SparseRegression};
-pub use regression::spgp_dr::{ProjectionStart, SpgpDr, SpgpDrTraining};
+pub use regression::spgp_dr::{ProjectionStart, SpgpDr, SpgpDrPlan, SpgpDrTraining};
 pub use regression::svgp::{MiniBatch, Svgp};
 pub use regression::vdmgp::{
-    Direction, InputShare, Terms, USEFUL, Vdmgp, VdmgpTraining, WeightPrior, WeightRelevance,
+    Direction, InputShare, Terms, USEFUL, Vdmgp, VdmgpPlan, VdmgpTraining, WeightPrior, WeightRelevance,
 };
 pub use series::narx::{self, Narx, NarxOptions};
 pub use shared::noise::{NOISE_FLOOR, noise_at_floor};
@@ -32,6 +32,7 @@ pub use shared::uncertain_inputs::UncertainInputs;
 use crate::error::Result;
 use crate::param::Parameterized;
 use crate::posterior::Posterior;
+use rand_chacha::ChaCha8Rng;
 
 /// A model with a log evidence, or a lower bound of it.
 pub trait Model: Parameterized {
@@ -52,6 +53,16 @@ pub trait Model: Parameterized {
 
     /// What predictions are made from.
     fn posterior(&self) -> Result<Posterior>;
+
+    /// Whether two evaluations at the same point may differ, since the expectation draws afresh.
+    fn is_stochastic(&self) -> bool {
+        false
+    }
+
+    /// Chooses inducing inputs anew, for a restart, where the model places them itself.
+    fn choose_inducing(&mut self, _rng: &mut ChaCha8Rng) -> Result<()> {
+        Ok(())
+    }
 
     /// Draws new nodes for the given step, where the expectation draws afresh.
     fn renew(&mut self, _step: u64) {}

@@ -283,7 +283,7 @@ mod tests {
 
     const KINDS: [MeanKind; 3] = [MeanKind::Zero, MeanKind::Constant, MeanKind::Linear];
 
-    fn go(_: &crate::model::Progress) -> ControlFlow<()> {
+    fn go(_: &crate::fit::Run) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 

@@ -12,15 +12,15 @@
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation, Gaussians, Mixed};
-use crate::fit::restarts::{Climb, best_of, stage};
+use crate::fit::{Fitted, OnIteration, Restarts};
 use crate::kernel::Kernel;
 use crate::mat::{Mat, all_finite};
-use crate::model::latent::bayesian_gplvm::training::{OnProgress, spread_out};
 use crate::model::regression::exact::check_inputs;
 use crate::model::shared::noise::noise_param;
 use crate::model::shared::sparse_bound::{BoundGrad, SparseBound};
+use crate::model::shared::starts::spread_out;
 use crate::model::shared::uncertain_inputs::UncertainInputs;
-use crate::model::{Fitted, Jitter, Model, Outputs, Restarts};
+use crate::model::{Jitter, Model, Outputs};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::Posterior;
 use rand::SeedableRng;
@@ -153,20 +153,8 @@ impl SparseRegression {
     }
 
     /// Fits from the model as it is and from shaken hyperparameters with other choices of Z.
-    pub fn fit(&self, how: &Restarts, watch: &OnProgress<'_>) -> Result<Fitted<SparseRegression>> {
-        best_of(how.runs, |run| {
-            let mut model = self.clone();
-            how.shake(&mut model, run);
-            if run > 0 && !model.z.fixed {
-                let m = model.z.value.rows();
-                model.z.value = spread(&model.latent().mean, m, &mut how.rng(run))?;
-            }
-            let mut trace = Vec::new();
-            let at = Climb { run, held: false, before: 0, limit: how.max_iterations };
-            let noisy = model.expectation.is_stochastic();
-            let report = stage(&mut model, &at, &mut trace, watch, noisy)?;
-            Fitted::new(model, &report, trace)
-        })
+    pub fn fit(&self, how: &Restarts, watch: &OnIteration<'_>) -> Result<Fitted<SparseRegression>> {
+        how.fit(self, watch)
     }
 
     fn bound(&self) -> SparseBound<'_> {
@@ -272,6 +260,17 @@ impl Model for SparseRegression {
         self.expectation.renew(step);
     }
 
+    fn is_stochastic(&self) -> bool {
+        self.expectation.is_stochastic()
+    }
+
+    fn choose_inducing(&mut self, rng: &mut ChaCha8Rng) -> Result<()> {
+        if !self.z.fixed {
+            self.z.value = spread(&self.latent().mean, self.z.value.rows(), rng)?;
+        }
+        Ok(())
+    }
+
     fn parts(&self) -> usize {
         self.bound().parts()
     }
@@ -289,7 +288,7 @@ mod tests {
 
     const GRADIENT: f64 = 1e-7;
 
-    fn go(_: &crate::model::Progress) -> ControlFlow<()> {
+    fn go(_: &crate::fit::Run) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 

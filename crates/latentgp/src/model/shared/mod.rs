@@ -8,5 +8,6 @@ pub(crate) mod outputs;
 pub(crate) mod pca;
 pub(crate) mod row_density;
 pub(crate) mod sparse_bound;
+pub(crate) mod starts;
 pub(crate) mod supervised;
 pub(crate) mod uncertain_inputs;

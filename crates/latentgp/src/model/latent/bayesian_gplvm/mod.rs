@@ -10,13 +10,13 @@
 mod certificate;
 mod papers;
 mod project;
-pub(crate) mod training;
+mod training;
 mod using;
 
 pub use certificate::Certificate;
 pub use papers::PapersTraining;
 pub use project::Latent;
-pub use training::{Fit, Training};
+pub use training::{Training, TrainingPlan};
 pub use using::Imputed;
 
 use crate::blocks;
@@ -212,6 +212,10 @@ impl Model for BayesianGplvm {
 
     fn posterior(&self) -> Result<Posterior> {
         self.bound().posterior(&self.latent())
+    }
+
+    fn is_stochastic(&self) -> bool {
+        self.expectation.is_stochastic()
     }
 
     fn renew(&mut self, step: u64) {

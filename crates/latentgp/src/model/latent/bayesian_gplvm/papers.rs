@@ -13,13 +13,13 @@
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{Expectation, Gaussians};
+use crate::fit::{self, Fitted, Method, OnIteration, Plan, Schedule};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
-use crate::model::latent::bayesian_gplvm::training::OnProgress;
 use crate::model::shared::pca;
-use crate::model::{BayesianGplvm, Fitted, Jitter, Outputs, Progress, fit};
+use crate::model::{BayesianGplvm, Jitter, Model, Outputs};
 use crate::numpy;
-use crate::optim::{Adam, Lbfgs, Optimizer};
+use crate::optim::Lbfgs;
 use crate::param::{Parameterized, Transform};
 
 /// Positive parameters stay above this.
@@ -102,26 +102,43 @@ impl PapersTraining {
         y: &Mat,
         kernel: &dyn Kernel,
         expectation: Box<dyn Expectation>,
-        watch: &OnProgress<'_>,
+        watch: &OnIteration<'_>,
     ) -> Result<Fitted<BayesianGplvm>> {
         self.go_on(self.start(y, kernel, expectation)?, watch)
     }
 
     /// Fits from wherever a model is; Adam begins with no memory of earlier steps.
-    pub fn go_on(&self, mut model: BayesianGplvm, watch: &OnProgress<'_>) -> Result<Fitted<BayesianGplvm>> {
-        let how: Box<dyn Optimizer> = match model.expectation.is_stochastic() {
-            true => Box::new(Adam { max_iterations: self.adam_iterations, ..Adam::default() }),
-            false => Box::new(Lbfgs { max_iterations: self.max_iterations, ..lbfgs() }),
+    pub fn go_on(&self, model: BayesianGplvm, watch: &OnIteration<'_>) -> Result<Fitted<BayesianGplvm>> {
+        fit::train(&PapersPlan { how: self.clone(), model }, Vec::new(), watch)
+    }
+}
+
+/// One run from a model as it is.
+struct PapersPlan {
+    how: PapersTraining,
+    model: BayesianGplvm,
+}
+
+impl Plan for PapersPlan {
+    type Model = BayesianGplvm;
+
+    fn schedule(&self) -> Schedule {
+        let max_iterations = match self.model.is_stochastic() {
+            true => self.how.adam_iterations,
+            false => self.how.max_iterations,
         };
-        let mut trace = Vec::new();
-        let report = fit(&mut model, &*how, &mut |step| {
-            trace.push(-step.value);
-            let (iteration, bound) = (step.iteration, -step.value);
-            watch(&Progress { restart: 0, held: false, iteration, bound, u: step.u.into() })
-        })?;
-        let mut fitted = Fitted::new(model, &report, trace)?;
-        fitted.runs = vec![Some(fitted.evidence)];
-        Ok(fitted)
+        Schedule { hold: 0, max_iterations, restarts: 1 }
+    }
+
+    fn start(&self, _: usize) -> Result<BayesianGplvm> {
+        Ok(self.model.clone())
+    }
+
+    fn method(&self, model: &BayesianGplvm, limit: usize) -> Method {
+        match model.is_stochastic() {
+            true => Method::usual(true, limit),
+            false => Method::Lbfgs(Lbfgs { max_iterations: limit, ..lbfgs() }),
+        }
     }
 }
 
@@ -131,10 +148,9 @@ mod tests {
     use crate::data::oil_flow;
     use crate::expectation::{CloneExpectation, MonteCarlo, Unscented};
     use crate::kernel::Matern32;
-    use crate::model::Model;
     use std::ops::ControlFlow;
 
-    const GO: &OnProgress<'static> = &|_| ControlFlow::Continue(());
+    const GO: &OnIteration<'static> = &|_| ControlFlow::Continue(());
 
     #[test]
     fn the_start_is_as_described() {

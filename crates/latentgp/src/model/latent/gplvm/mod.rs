@@ -22,20 +22,16 @@ pub use rows::Positions;
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation};
-use crate::fit::restarts::{Climb, best_of, stage};
-use crate::fit::run::{hold, release};
+use crate::fit::{self, Fitted, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::{self, Kernel, Structure};
 use crate::mat::{Mat, all_finite};
 use crate::mean::Mean;
-use crate::model::latent::bayesian_gplvm::training::{OnProgress, start_positions};
 use crate::model::shared::exact_process::{ExactGrad, ExactProcess};
 use crate::model::shared::noise::noise_param;
-use crate::model::{Fitted, Model, Outputs};
-use crate::optim::StopReason;
+use crate::model::shared::starts::start_positions;
+use crate::model::{Model, Outputs};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{InputMap, Posterior};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 
 /// What is assumed of X.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -228,8 +224,13 @@ impl Default for GplvmTraining {
 
 impl GplvmTraining {
     /// Fits a model of Y (N×D, NaN where a cell is missing); the `evidence` of the result is F.
-    pub fn fit(&self, y: &Mat, kernel: &dyn Kernel, watch: &OnProgress<'_>) -> Result<Fitted<Gplvm>> {
-        best_of(self.restarts, |run| self.run(y, kernel, run, watch))
+    pub fn fit(&self, y: &Mat, kernel: &dyn Kernel, watch: &OnIteration<'_>) -> Result<Fitted<Gplvm>> {
+        fit::train(&self.plan(y, kernel), Vec::new(), watch)
+    }
+
+    /// The plan of [`fit`](Self::fit).
+    pub fn plan(&self, y: &Mat, kernel: &dyn Kernel) -> GplvmPlan {
+        GplvmPlan { how: self.clone(), y: y.clone(), kernel: kernel.boxed() }
     }
 
     /// The model at the start of a run.
@@ -244,8 +245,7 @@ impl GplvmTraining {
         }
         let scaling = Scaling::fit(y, self.scale)?;
         let scaled = scaling.apply(y)?;
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-        rng.set_stream(run as u64);
+        let mut rng = rng_of(self.seed, run);
         let x = start_positions(&scaled, self.latent_dim, run, &mut rng)?;
         let mut kernel = kernel.boxed();
         if self.prior == LatentPrior::StandardNormal {
@@ -253,31 +253,26 @@ impl GplvmTraining {
         }
         Gplvm::new(Outputs::new(scaled), scaling, kernel, x, self.prior, self.noise)
     }
+}
 
-    fn run(&self, y: &Mat, kernel: &dyn Kernel, run: usize, watch: &OnProgress<'_>) -> Result<Fitted<Gplvm>> {
-        let mut model = self.start(y, kernel, run)?;
-        let mut trace = Vec::new();
-        let mut first = None;
-        if self.hold > 0 {
-            let held = hold(&mut model);
-            let at = Climb { run, held: true, before: 0, limit: self.hold };
-            let report = stage(&mut model, &at, &mut trace, watch, false);
-            release(&mut model, &held);
-            first = Some(report?);
-        }
-        let (before, spent) = first.map_or((0, 0), |r| (r.iterations, r.evaluations));
-        let mut report = match first {
-            Some(report) if report.stop_reason == StopReason::Asked => {
-                return Fitted::new(model, &report, trace);
-            }
-            _ => {
-                let at = Climb { run, held: false, before, limit: self.max_iterations };
-                stage(&mut model, &at, &mut trace, watch, false)?
-            }
-        };
-        report.iterations += before;
-        report.evaluations += spent;
-        Fitted::new(model, &report, trace)
+/// A [`GplvmTraining`] with its data and kernel.
+#[derive(Clone)]
+pub struct GplvmPlan {
+    how: GplvmTraining,
+    y: Mat,
+    kernel: Box<dyn Kernel>,
+}
+
+impl Plan for GplvmPlan {
+    type Model = Gplvm;
+
+    fn schedule(&self) -> Schedule {
+        let GplvmTraining { hold, max_iterations, restarts, .. } = self.how;
+        Schedule { hold, max_iterations, restarts }
+    }
+
+    fn start(&self, restart: usize) -> Result<Gplvm> {
+        self.how.start(&self.y, &*self.kernel, restart)
     }
 }
 
@@ -315,7 +310,7 @@ mod tests {
 
     const GRADIENT: f64 = 1e-7;
 
-    fn go(_: &crate::model::Progress) -> ControlFlow<()> {
+    fn go(_: &crate::fit::Run) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 

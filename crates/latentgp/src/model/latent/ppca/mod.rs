@@ -9,18 +9,20 @@
 //! U, Λ are those of the covariance with 1/N. With missing cells W, m and σ² come from EM, in which each row
 //! has the rows of W that belong to its observed columns; everything else here takes missing cells as well.
 
+mod em;
 pub(crate) mod rows;
+
+pub use em::{PpcaFit, PpcaPlan};
 
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::Gaussians;
+use crate::fit::{self, OnIteration};
 use crate::linalg;
 use crate::mat::Mat;
 use crate::model::NOISE_FLOOR;
-use crate::model::latent::bayesian_gplvm::training::{OnProgress, Progress};
 use crate::model::latent::ppca::rows::parts;
 use crate::posterior::Prediction;
-use std::ops::ControlFlow;
 
 /// How a model is fitted.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,11 +101,16 @@ impl Ppca {
     /// # Ok::<(), latentgp::Error>(())
     /// ```
     pub fn fit(y: &Mat, options: &PpcaOptions) -> Result<Self> {
-        Self::fit_watched(y, options, &|_| ControlFlow::Continue(()))
+        Self::fit_watched(y, options, &fit::go_on)
     }
 
     /// The same, with a look at every iteration of EM, which may ask to stop: the best state so far is kept.
-    pub fn fit_watched(y: &Mat, options: &PpcaOptions, watch: &OnProgress<'_>) -> Result<Self> {
+    pub fn fit_watched(y: &Mat, options: &PpcaOptions, watch: &OnIteration<'_>) -> Result<Self> {
+        Ok(fit::train(&options.plan(y)?, Vec::new(), watch)?.model.model)
+    }
+
+    /// The closed form, with missing cells at the means of their columns; the scaled data, and the floor of σ².
+    fn start(y: &Mat, options: &PpcaOptions) -> Result<(Self, Mat, f64)> {
         let (q, d) = (options.latent_dim, y.cols());
         if q == 0 || q >= d {
             let expected = format!("between 1 and {}, less than the {d} columns", d.saturating_sub(1));
@@ -111,40 +118,15 @@ impl Ppca {
         }
         let scaling = Scaling::fit(y, options.scale)?;
         let scaled = scaling.apply(y)?;
-        let missing = scaled.as_slice().iter().any(|v| v.is_nan());
         let means = column_means(&scaled);
         let filled =
             Mat::from_fn(y.rows(), d, |i, j| if scaled[(i, j)].is_nan() { means[j] } else { scaled[(i, j)] });
         let mut model = closed_form(&filled, q, scaling)?;
-        if missing {
+        if scaled.as_slice().iter().any(|v| v.is_nan()) {
             model.eigenvalues.clear();
-            let floor = NOISE_FLOOR * mean_variance(&filled, &means);
-            model.expect_and_maximise(&scaled, floor, options, watch)?;
         }
-        Ok(model)
-    }
-
-    /// What a fit to Y had come to where a watch saw it, as if it had been asked to stop there; `trace` has the log
-    /// likelihoods up to that iteration.
-    ///
-    /// Errs when the progress is that of another table.
-    pub fn at(y: &Mat, options: &PpcaOptions, seen: &Progress, trace: Vec<f64>) -> Result<Self> {
-        let (q, d) = (options.latent_dim, y.cols());
-        if seen.u.len() != d * (q + 1) + 1 {
-            return Err(Error::invalid("parameters of a PPCA", d * (q + 1) + 1, seen.u.len()));
-        }
-        let (w, rest) = seen.u.split_at(d * q);
-        let mut model = Ppca {
-            w: Mat::from_vec(d, q, w.to_vec())?,
-            mean: rest[..d].to_vec(),
-            noise: rest[d],
-            scaling: Scaling::fit(y, options.scale)?,
-            eigenvalues: Vec::new(),
-            trace,
-            converged: false,
-        };
-        model.turn()?;
-        Ok(model)
+        let floor = NOISE_FLOOR * mean_variance(&filled, &means);
+        Ok((model, scaled, floor))
     }
 
     /// q.
@@ -319,6 +301,8 @@ fn closed_form(y: &Mat, q: usize, scaling: Scaling) -> Result<Ppca> {
 mod tests {
     use super::*;
     use crate::check::{differences, relative_error};
+    use crate::fit::Run;
+    use std::ops::ControlFlow;
 
     fn data(n: usize, d: usize) -> Mat {
         Mat::from_fn(n, d, |i, j| {
@@ -396,22 +380,19 @@ mod tests {
     #[test]
     fn em_obeys_a_stop_and_keeps_what_it_has() {
         let y = holed(60, 6);
-        let stop = |p: &crate::model::Progress| match p.iteration {
+        let stop = |run: &Run| match run.iterations {
             3 => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         };
-        let model = Ppca::fit_watched(&y, &options(2), &stop).unwrap();
+        let plan = options(2).plan(&y).unwrap();
+        let part = fit::train(&plan, Vec::new(), &stop).unwrap();
+        let model = &part.model.model;
         assert_eq!((model.trace.len(), model.converged), (3, false));
         assert!((model.log_likelihood(&y).unwrap() - model.trace[2]).abs() < 1e-9);
-        let seen = std::sync::Mutex::new(None);
-        let look = |p: &Progress| {
-            (p.iteration == 3).then(|| *seen.lock().unwrap() = Some(p.clone()));
-            ControlFlow::Continue(())
-        };
-        Ppca::fit_watched(&y, &options(2), &look).unwrap();
-        let seen = seen.into_inner().unwrap().unwrap();
-        assert_eq!(Ppca::at(&y, &options(2), &seen, model.trace.clone()).unwrap(), model);
-        assert!(Ppca::at(&y, &options(1), &seen, Vec::new()).is_err());
+        assert_eq!(&fit::model_at(&plan, &part.runs[0]).unwrap().model, model);
+        let rest = fit::train(&plan, part.runs.clone(), &fit::go_on).unwrap();
+        assert_eq!(rest.model.model, Ppca::fit(&y, &options(2)).unwrap());
+        assert!(fit::model_at(&options(1).plan(&y).unwrap(), &part.runs[0]).is_err());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Rows of a PPCA that lack the same cells, and EM over them.
+//! Rows of a PPCA that lack the same cells, and the M step over them.
 //!
 //! With W and Y cut to the observed columns, X̂ = (Y − m)WM⁻¹ and E = Y − m − X̂Wᵀ:
 //!
@@ -11,8 +11,7 @@
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
-use crate::model::latent::bayesian_gplvm::training::{OnProgress, Progress};
-use crate::model::latent::ppca::{Ppca, PpcaGrad, PpcaOptions, quadratic};
+use crate::model::latent::ppca::{Ppca, PpcaGrad, quadratic};
 use std::collections::BTreeMap;
 
 /// Rows at which the same columns were observed.
@@ -66,46 +65,8 @@ impl Ppca {
         Ok(Rows { seen: part.seen.clone(), w, x, cov, m_inverse, log_det: m.log_det(), error })
     }
 
-    /// Raises the likelihood of scaled data with missing cells by EM until it stands still, and turns W.
-    pub(crate) fn expect_and_maximise(
-        &mut self,
-        y: &Mat,
-        floor: f64,
-        how: &PpcaOptions,
-        watch: &OnProgress<'_>,
-    ) -> Result<()> {
-        let parts = parts(y);
-        let observed: Vec<usize> =
-            (0..y.cols()).map(|j| y.col(j).iter().filter(|v| !v.is_nan()).count()).collect();
-        let jacobian = self.scaling.log_jacobian(&observed);
-        self.converged = false;
-        let mut last = f64::NEG_INFINITY;
-        for iteration in 1..=how.max_iterations.max(1) {
-            let rows = parts.iter().map(|p| self.rows(p, y)).collect::<Result<Vec<_>>>()?;
-            // What it stands still at does not depend on the units of the data.
-            let scaled = rows.iter().map(|r| r.log_likelihood(self.noise)).sum::<f64>();
-            let value = scaled + jacobian;
-            if !value.is_finite() {
-                return Err(Error::not_finite("the log likelihood"));
-            }
-            self.trace.push(value);
-            if scaled - last <= how.tolerance * scaled.abs().max(1.0) {
-                self.converged = true;
-                break;
-            }
-            let u = [self.w.as_slice(), &self.mean, &[self.noise]].concat().into();
-            let progress = Progress { restart: 0, held: false, iteration, bound: value, u };
-            if watch(&progress).is_break() {
-                break;
-            }
-            last = scaled;
-            self.maximise(y, &parts, &rows, floor)?;
-        }
-        self.turn()
-    }
-
     /// The M step: W and m of each column by least squares on the expected moments, then σ².
-    fn maximise(&mut self, y: &Mat, parts: &[Part], rows: &[Rows], floor: f64) -> Result<()> {
+    pub(crate) fn maximise(&mut self, y: &Mat, parts: &[Part], rows: &[Rows], floor: f64) -> Result<()> {
         let (d, q) = (self.w.rows(), self.w.cols());
         let mut moments = vec![(Mat::zeros(q + 1, q + 1), Mat::zeros(q + 1, 1)); d];
         for (part, r) in parts.iter().zip(rows) {

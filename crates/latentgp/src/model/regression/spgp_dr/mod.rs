@@ -20,7 +20,7 @@
 
 mod training;
 
-pub use training::{ProjectionStart, SpgpDrTraining};
+pub use training::{ProjectionStart, SpgpDrPlan, SpgpDrTraining};
 
 use crate::blocks;
 use crate::error::{Error, Result};

@@ -6,16 +6,14 @@
 
 use crate::data::Scale;
 use crate::error::{Error, Result};
-use crate::fit::restarts::{Fitted, best_of};
-use crate::fit::stages::Stages;
+use crate::fit::{self, Fitted, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::mat::Mat;
-use crate::model::latent::bayesian_gplvm::training::{OnProgress, spread_out};
 use crate::model::shared::noise::noise_param_of;
+use crate::model::shared::starts::spread_out;
 use crate::model::shared::supervised::fix_redundant_lengthscales;
 use crate::model::{SpgpDr, Supervised};
-use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -92,7 +90,7 @@ impl SpgpDrTraining {
         x: &Mat,
         y: &Mat,
         kernel: &dyn Kernel,
-        watch: &OnProgress<'_>,
+        watch: &OnIteration<'_>,
     ) -> Result<Fitted<SpgpDr>> {
         self.fit_uncertain(x, None, y, kernel, watch)
     }
@@ -104,14 +102,14 @@ impl SpgpDrTraining {
         std: Option<&Mat>,
         y: &Mat,
         kernel: &dyn Kernel,
-        watch: &OnProgress<'_>,
+        watch: &OnIteration<'_>,
     ) -> Result<Fitted<SpgpDr>> {
-        best_of(self.restarts, |restart| {
-            let mut model = self.start_uncertain(x, std, y, kernel, restart)?;
-            let mut stages = Stages::new(restart, watch);
-            stages.stage(&mut model, self.max_iterations, false, false)?;
-            stages.done(model)
-        })
+        fit::train(&self.plan(x, std, y, kernel), Vec::new(), watch)
+    }
+
+    /// The plan of [`fit_uncertain`](Self::fit_uncertain).
+    pub fn plan(&self, x: &Mat, std: Option<&Mat>, y: &Mat, kernel: &dyn Kernel) -> SpgpDrPlan {
+        SpgpDrPlan { how: self.clone(), x: x.clone(), std: std.cloned(), y: y.clone(), kernel: kernel.boxed() }
     }
 
     /// The model at the start of a restart of [`fit_uncertain`](Self::fit_uncertain).
@@ -138,8 +136,7 @@ impl SpgpDrTraining {
         if self.inducing == 0 {
             return Err(Error::invalid("inducing inputs", "at least 1", 0));
         }
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-        rng.set_stream(restart as u64);
+        let mut rng = rng_of(self.seed, restart);
         let p = match self.projection {
             ProjectionStart::Identity => Mat::eye(data.x.cols()),
             ProjectionStart::Pca if restart == 0 => principal(&data.x, self.latent_dim, &mut rng)?,
@@ -158,6 +155,29 @@ impl SpgpDrTraining {
         };
         (model.jitter, model.noise) = (self.jitter, noise);
         Ok(model)
+    }
+}
+
+/// A [`SpgpDrTraining`] with its data and kernel.
+#[derive(Clone)]
+pub struct SpgpDrPlan {
+    how: SpgpDrTraining,
+    x: Mat,
+    std: Option<Mat>,
+    y: Mat,
+    kernel: Box<dyn Kernel>,
+}
+
+impl Plan for SpgpDrPlan {
+    type Model = SpgpDr;
+
+    fn schedule(&self) -> Schedule {
+        let SpgpDrTraining { max_iterations, restarts, .. } = self.how;
+        Schedule { hold: 0, max_iterations, restarts }
+    }
+
+    fn start(&self, restart: usize) -> Result<SpgpDr> {
+        self.how.start_uncertain(&self.x, self.std.as_ref(), &self.y, &*self.kernel, restart)
     }
 }
 
@@ -196,7 +216,7 @@ mod tests {
     use crate::optim::StopReason;
     use std::ops::ControlFlow;
 
-    const QUIET: &OnProgress<'static> = &|_| ControlFlow::Continue(());
+    const QUIET: &OnIteration<'static> = &|_| ControlFlow::Continue(());
 
     /// y = sin(2 w·x) with five inputs in units of their own.
     fn table(n: usize) -> (Mat, Mat) {
@@ -284,7 +304,7 @@ mod tests {
     fn a_run_repeats_to_the_bit_and_stops_on_request() {
         let (x, y) = table(40);
         let how = SpgpDrTraining { max_iterations: 30, seed: 4, ..Default::default() };
-        let run = |watch: &OnProgress<'_>| how.fit(&x, &y, &Rbf::new(2), watch).unwrap();
+        let run = |watch: &OnIteration<'_>| how.fit(&x, &y, &Rbf::new(2), watch).unwrap();
         assert_eq!(run(QUIET).evidence.to_bits(), run(QUIET).evidence.to_bits());
         let stopped =
             run(&|at| if at.iteration < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) });

@@ -20,7 +20,7 @@ mod training;
 pub(crate) mod weight_prior;
 
 pub use relevance::{Direction, InputShare, USEFUL, WeightRelevance};
-pub use training::VdmgpTraining;
+pub use training::{VdmgpPlan, VdmgpTraining};
 pub use weight_prior::WeightPrior;
 
 use crate::blocks;
@@ -315,6 +315,10 @@ impl Model for Vdmgp {
             inputs: Some(self.data.inputs.clone()),
             map,
         })
+    }
+
+    fn is_stochastic(&self) -> bool {
+        self.expectation.is_stochastic()
     }
 
     fn renew(&mut self, step: u64) {

@@ -12,18 +12,14 @@
 use crate::data::Scale;
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation, Gaussians};
-use crate::fit::restarts::{Fitted, best_of};
-use crate::fit::run::{hold, release};
-use crate::fit::stages::{Stages, spread_along_dominant};
+use crate::fit::{self, Fitted, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::mat::Mat;
-use crate::model::latent::bayesian_gplvm::training::{OnProgress, spread_out};
 use crate::model::shared::noise::noise_param_of;
+use crate::model::shared::starts::{spread_along_dominant, spread_out};
 use crate::model::shared::supervised::fix_redundant_lengthscales;
 use crate::model::{Jitter, Supervised, Vdmgp, WeightPrior};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 /// How a variational Mahalanobis process is made and fitted.
@@ -99,7 +95,7 @@ impl VdmgpTraining {
         x: &Mat,
         y: &Mat,
         kernel: &dyn Kernel,
-        watch: &OnProgress<'_>,
+        watch: &OnIteration<'_>,
     ) -> Result<Fitted<Vdmgp>> {
         self.fit_uncertain(x, None, y, kernel, watch)
     }
@@ -111,24 +107,14 @@ impl VdmgpTraining {
         std: Option<&Mat>,
         y: &Mat,
         kernel: &dyn Kernel,
-        watch: &OnProgress<'_>,
+        watch: &OnIteration<'_>,
     ) -> Result<Fitted<Vdmgp>> {
-        best_of(self.restarts, |restart| {
-            let mut model = self.start_uncertain(x, std, y, kernel, restart)?;
-            let mut stages = Stages::new(restart, watch);
-            let noisy = self.expectation.is_stochastic();
-            if self.hold > 0 {
-                let held = hold(&mut model);
-                let done = stages.stage(&mut model, self.hold, true, noisy);
-                release(&mut model, &held);
-                done?;
-                if !stages.asked() {
-                    model.z.value = spread_along_dominant(&model.latent().mean, model.z.value.rows());
-                }
-            }
-            stages.stage(&mut model, self.max_iterations, false, noisy)?;
-            stages.done(model)
-        })
+        fit::train(&self.plan(x, std, y, kernel), Vec::new(), watch)
+    }
+
+    /// The plan of [`fit_uncertain`](Self::fit_uncertain).
+    pub fn plan(&self, x: &Mat, std: Option<&Mat>, y: &Mat, kernel: &dyn Kernel) -> VdmgpPlan {
+        VdmgpPlan { how: self.clone(), x: x.clone(), std: std.cloned(), y: y.clone(), kernel: kernel.boxed() }
     }
 
     /// The model at the start of a restart of [`fit_uncertain`](Self::fit_uncertain).
@@ -155,8 +141,7 @@ impl VdmgpTraining {
             return Err(Error::invalid("inducing inputs", "at least 1", 0));
         }
         let (k, d) = (self.latent_dim, data.x.cols());
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-        rng.set_stream(restart as u64);
+        let mut rng = rng_of(self.seed, restart);
         let scale = self.spread / (d as f64).sqrt();
         let mean = Mat::from_fn(k, d, |_, _| {
             let draw: f64 = StandardNormal.sample(&mut rng);
@@ -174,6 +159,34 @@ impl VdmgpTraining {
     }
 }
 
+/// A [`VdmgpTraining`] with its data and kernel.
+#[derive(Clone)]
+pub struct VdmgpPlan {
+    how: VdmgpTraining,
+    x: Mat,
+    std: Option<Mat>,
+    y: Mat,
+    kernel: Box<dyn Kernel>,
+}
+
+impl Plan for VdmgpPlan {
+    type Model = Vdmgp;
+
+    fn schedule(&self) -> Schedule {
+        let VdmgpTraining { hold, max_iterations, restarts, .. } = self.how;
+        Schedule { hold, max_iterations, restarts }
+    }
+
+    fn start(&self, restart: usize) -> Result<Vdmgp> {
+        self.how.start_uncertain(&self.x, self.std.as_ref(), &self.y, &*self.kernel, restart)
+    }
+
+    /// Z is placed again, along the direction that now dominates.
+    fn between(&self, model: &mut Vdmgp) {
+        model.z.value = spread_along_dominant(&model.latent().mean, model.z.value.rows());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,7 +197,7 @@ mod tests {
     use crate::param::Parameterized;
     use std::ops::ControlFlow;
 
-    const QUIET: &OnProgress<'static> = &|_| ControlFlow::Continue(());
+    const QUIET: &OnIteration<'static> = &|_| ControlFlow::Continue(());
 
     fn quick() -> VdmgpTraining {
         VdmgpTraining { latent_dim: 2, inducing: 8, hold: 10, max_iterations: 15, ..Default::default() }
@@ -199,19 +212,19 @@ mod tests {
             pool.install(|| how.fit(&x, &y, &Rbf::new(2), QUIET)).unwrap()
         };
         let (one, two) = (run(1), run(2));
-        assert_eq!(one.runs, two.runs);
+        assert_eq!(one.restarts, two.restarts);
         assert_eq!(one.model.mean, two.model.mean);
-        assert_ne!(one.runs[0], one.runs[1]);
-        assert_eq!(one.evidence, one.runs.iter().flatten().fold(f64::MIN, |a, b| a.max(*b)));
+        assert_ne!(one.restarts[0], one.restarts[1]);
+        assert_eq!(one.evidence, one.restarts.iter().flatten().fold(f64::MIN, |a, b| a.max(*b)));
     }
 
     #[test]
     fn the_noise_is_held_first_and_a_stop_is_obeyed_in_either_stage() {
         let sinc::Sinc { x, y } = sinc::simulate(40, 1);
         for last in [4, 12] {
-            let stop = |at: &crate::fit::Progress| {
-                assert_eq!(at.held, at.iteration <= 10);
-                if at.iteration < last { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            let stop = |at: &crate::fit::Run| {
+                assert_eq!(at.is_held(), at.total_iterations() <= 10);
+                if at.total_iterations() < last { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             };
             let fit = quick().fit(&x, &y, &Rbf::new(2), &stop).unwrap();
             assert_eq!((fit.iterations, fit.stop_reason), (last, StopReason::Asked));

@@ -6,7 +6,7 @@
 use super::{Forecast, Narx, NarxOptions, Score, Simulation};
 use crate::data::lags::Lags;
 use crate::error::{Error, Result};
-use crate::fit::OnProgress;
+use crate::fit::OnIteration;
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::model::Restarts;
@@ -65,7 +65,7 @@ impl Backtest {
         options: &NarxOptions,
         wide: bool,
         ways: &[Simulation],
-        watch: &OnProgress<'_>,
+        watch: &OnIteration<'_>,
     ) -> Result<Vec<Backtested>> {
         let origins = self.origins(series.rows(), lags)?;
         lags.check(series, exogenous, 0)?;

@@ -23,16 +23,16 @@ pub use trajectories::Draws;
 use crate::data::lags::{Lagged, Lags, Source};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
+use crate::fit::{Fitted, OnIteration, Restarts};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
-use crate::model::latent::bayesian_gplvm::training::OnProgress;
 use crate::model::shared::noise::noise_param;
 use crate::model::{
-    Fitted, Model, Outputs, Regression, RegressionOptions, Restarts, SparseOptions, SparseRegression,
-    UncertainInputs,
+    Model, Outputs, Regression, RegressionOptions, SparseOptions, SparseRegression, UncertainInputs,
 };
 use crate::param::{Param, Parameterized};
 use crate::posterior::Posterior;
+use rand_chacha::ChaCha8Rng;
 
 /// What a GP-NARX can be told besides data, lags and kernel.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,30 +144,8 @@ impl Narx {
     }
 
     /// Fits by type-II maximum likelihood, from the model as it is and from shaken hyperparameters.
-    pub fn fit(&self, how: &Restarts, watch: &OnProgress<'_>) -> Result<Fitted<Narx>> {
-        match &self.process {
-            Process::Exact(model) => {
-                let fitted = how.fit(&**model, watch)?;
-                Ok(self.around(fitted, |m| Process::Exact(Box::new(m))))
-            }
-            Process::Sparse(model) => {
-                let fitted = model.fit(how, watch)?;
-                Ok(self.around(fitted, |m| Process::Sparse(Box::new(m))))
-            }
-        }
-    }
-
-    fn around<M>(&self, fitted: Fitted<M>, process: impl Fn(M) -> Process) -> Fitted<Narx> {
-        Fitted {
-            model: Narx { process: process(fitted.model), ..self.clone() },
-            evidence: fitted.evidence,
-            iterations: fitted.iterations,
-            evaluations: fitted.evaluations,
-            converged: fitted.converged,
-            stop_reason: fitted.stop_reason,
-            trace: fitted.trace,
-            runs: fitted.runs,
-        }
+    pub fn fit(&self, how: &Restarts, watch: &OnIteration<'_>) -> Result<Fitted<Narx>> {
+        how.fit(self, watch)
     }
 
     /// The kernel, of scaled windows.
@@ -308,6 +286,17 @@ impl Model for Narx {
         match &mut self.process {
             Process::Exact(model) => model.renew(step),
             Process::Sparse(model) => model.renew(step),
+        }
+    }
+
+    fn is_stochastic(&self) -> bool {
+        self.model().is_stochastic()
+    }
+
+    fn choose_inducing(&mut self, rng: &mut ChaCha8Rng) -> Result<()> {
+        match &mut self.process {
+            Process::Exact(model) => model.choose_inducing(rng),
+            Process::Sparse(model) => model.choose_inducing(rng),
         }
     }
 

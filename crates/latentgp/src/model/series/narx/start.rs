@@ -7,11 +7,9 @@
 use super::Narx;
 use crate::data::{Scale, Scaling};
 use crate::error::Result;
-use crate::fit::OnProgress;
-use crate::fit::restarts::best_of;
+use crate::fit::{self, Fitted, Method, OnIteration, Plan, Schedule};
 use crate::kernel::{Kernel, Structure};
 use crate::mat::Mat;
-use crate::model::{Fitted, Progress, fit};
 use crate::optim::Lbfgs;
 use crate::param::{Parameterized, Transform};
 
@@ -121,23 +119,36 @@ impl Narx {
     /// On the airline series with periodic + rbf + linear the length of the memory decides on the local
     /// optimum: with ten it is that of the papers, with thirty one of less evidence, without noise. So does rounding, in
     /// about one fit of six: the best is kept of a few starts whose noise differs in the thirteenth digit.
-    pub fn papers_fit(&self, watch: &OnProgress<'_>) -> Result<Fitted<Narx>> {
-        best_of(self.papers_starts(), |run| {
-            let mut model = self.clone();
-            model.papers_start();
-            if !model.noise().fixed {
-                let noise = model.noise().get();
-                model.noise_mut().set(noise * (1.0 + run as f64 * ROUNDING));
-            }
-            let how = Lbfgs { memory: MEMORY, ..Lbfgs::default() };
-            let mut trace = Vec::new();
-            let report = fit(&mut model, &how, &mut |step| {
-                trace.push(-step.value);
-                let (iteration, bound) = (step.iteration, -step.value);
-                watch(&Progress { restart: run, held: false, iteration, bound, u: step.u.into() })
-            })?;
-            Fitted::new(model, &report, trace)
-        })
+    pub fn papers_fit(&self, watch: &OnIteration<'_>) -> Result<Fitted<Narx>> {
+        fit::train(&PapersPlan { narx: self.clone() }, Vec::new(), watch)
+    }
+}
+
+/// A fit by the papers' protocol.
+struct PapersPlan {
+    narx: Narx,
+}
+
+impl Plan for PapersPlan {
+    type Model = Narx;
+
+    fn schedule(&self) -> Schedule {
+        let max_iterations = Lbfgs::default().max_iterations;
+        Schedule { hold: 0, max_iterations, restarts: self.narx.papers_starts() }
+    }
+
+    fn start(&self, restart: usize) -> Result<Narx> {
+        let mut model = self.narx.clone();
+        model.papers_start();
+        if !model.noise().fixed {
+            let noise = model.noise().get();
+            model.noise_mut().set(noise * (1.0 + restart as f64 * ROUNDING));
+        }
+        Ok(model)
+    }
+
+    fn method(&self, _: &Narx, limit: usize) -> Method {
+        Method::Lbfgs(Lbfgs { memory: MEMORY, max_iterations: limit, ..Lbfgs::default() })
     }
 }
 
