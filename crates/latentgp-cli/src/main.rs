@@ -3,21 +3,19 @@
 mod args;
 mod command;
 mod data;
-mod failure;
-mod figure;
 mod fit;
 mod forecast;
 mod given;
 mod html;
-mod interrupt;
-mod out;
 mod picture;
 mod regress;
-mod reproduce;
 mod space;
 mod summary;
 mod trained;
 
+use latentgp_figure as figure;
+use latentgp_reproduce as reproduce;
+use latentgp_terminal::{failure, interrupt, out, words};
 use std::process::ExitCode;
 
 /// A fit takes and gives back the same megabytes at every step, which this one does not return to the system meanwhile.

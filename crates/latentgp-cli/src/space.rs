@@ -2,8 +2,9 @@
 
 use crate::failure::Outcome;
 use crate::figure::{self, Coordinate, Figure, LatentMap, Relevance};
-use crate::summary::{NOISELESS, bar, count, maximised, short};
+use crate::summary::{NOISELESS, maximised};
 use crate::trained::accuracy;
+use crate::words::{bar, count, short};
 use latentgp::expectation::Gaussians;
 use latentgp::file::TrainedSpace;
 use latentgp::metrics::Accuracy;

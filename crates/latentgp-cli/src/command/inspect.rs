@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::space::{self, Space};
 use crate::trained::Ready;
-use crate::{out, regress, summary, trained};
+use crate::{out, regress, summary, trained, words};
 use latentgp::Mat;
 use latentgp::file::{ModelFile, Store, Trained, TrainedRegression, VERSION};
 use latentgp::model::LatentSpace;
@@ -102,9 +102,9 @@ fn constraint(transform: &latentgp::param::Transform) -> String {
     match transform {
         Transform::Identity => String::new(),
         Transform::Exp => ", positive".into(),
-        Transform::Softplus { lo } | Transform::Above { lo } => format!(", above {}", summary::short(*lo)),
+        Transform::Softplus { lo } | Transform::Above { lo } => format!(", above {}", words::short(*lo)),
         Transform::Interval { lo, hi } => {
-            format!(", between {} and {}", summary::short(*lo), summary::short(*hi))
+            format!(", between {} and {}", words::short(*lo), words::short(*hi))
         }
     }
 }
@@ -125,8 +125,8 @@ fn line(name: &str, m: &Mat, also: &str) -> String {
     let (lo, hi, missing) = range(m);
     let values = match m.len() {
         0 => "empty".to_string(),
-        1..=FEW => m.as_slice().iter().map(|v| summary::short(*v)).collect::<Vec<_>>().join(", "),
-        _ => format!("from {} to {}", summary::short(lo), summary::short(hi)),
+        1..=FEW => m.as_slice().iter().map(|v| words::short(*v)).collect::<Vec<_>>().join(", "),
+        _ => format!("from {} to {}", words::short(lo), words::short(hi)),
     };
     let missing = if missing > 0 { format!(", {missing} missing") } else { String::new() };
     format!("  {name:<24} {:>12}  {values}{missing}{also}\n", m.shape())

@@ -37,7 +37,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Forecast(args) => forecast::run(&args, common),
         Command::Plot(args) => plot::run(&args, common),
         Command::Report(args) => report::run(&args, common),
-        Command::Reproduce(args) => reproduce::run(&args, common),
+        Command::Reproduce(args) => reproduce::run(&args, common.seed(), common.quiet),
         Command::Inspect(args) => inspect::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => completions::man(&args),

@@ -13,7 +13,7 @@ pub use train::{Watching, train};
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
 use crate::trained::Ready;
-use crate::{interrupt, out, summary};
+use crate::{interrupt, out, summary, words};
 use clap::ValueEnum;
 use latentgp::data::table::{Column, Table};
 use latentgp::file;
@@ -183,8 +183,8 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
         return Err(Failure::interrupted(format!(
             "interrupted after {} at the bound {}; the best state is in {path}, go on with \
              `latentgp fit --resume {path} --out {path}`",
-            summary::count(trained.report.iterations, "iteration"),
-            summary::short(trained.report.bound)
+            words::count(trained.report.iterations, "iteration"),
+            words::short(trained.report.bound)
         )));
     }
     if let Some((path, _)) = &watching.checkpoint {

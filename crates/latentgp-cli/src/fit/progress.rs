@@ -1,7 +1,7 @@
 //! Progress on stderr: a bar on a terminal, one line at the end elsewhere, nothing when quiet.
 
 use crate::out;
-use crate::summary::short;
+use crate::words::short;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Mutex;

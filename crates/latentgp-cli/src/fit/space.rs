@@ -6,7 +6,7 @@ use crate::args::Common;
 use crate::data::{self, Choice};
 use crate::failure::{Failure, Outcome};
 use crate::space::{self, Space};
-use crate::summary::{count, short};
+use crate::words::{count, short};
 use crate::{interrupt, out};
 use latentgp::Mat;
 use latentgp::data::Scale;

@@ -143,8 +143,8 @@ pub fn train(job: Job, watching: &Watching) -> Outcome<Trained> {
     };
     watcher.progress.finish(&format!(
         "{}, bound {}, {:.1} s: {}",
-        crate::summary::count(trained.report.iterations, "iteration"),
-        crate::summary::short(trained.report.bound),
+        crate::words::count(trained.report.iterations, "iteration"),
+        crate::words::short(trained.report.bound),
         trained.report.seconds,
         trained.report.stop_reason
     ));

@@ -6,7 +6,7 @@ use super::series::Series;
 use super::units::Units;
 use crate::failure::{Failure, Outcome};
 use crate::fit::Progress;
-use crate::{interrupt, out, summary};
+use crate::{interrupt, out, words};
 use latentgp::kernel;
 use latentgp::model::Fitted;
 use latentgp::model::narx::Narx;
@@ -68,8 +68,8 @@ pub fn fit(job: &Job, series: &Series, quiet: bool) -> Outcome<Chosen> {
     let evidence = fitted.evidence - units.jacobian(&targets);
     progress.finish(&format!(
         "{}, log evidence {}: {}",
-        summary::count(fitted.iterations, "iteration"),
-        summary::short(evidence),
+        words::count(fitted.iterations, "iteration"),
+        words::short(evidence),
         fitted.stop_reason
     ));
     Ok(Chosen { units, fitted, evidence })

@@ -7,7 +7,7 @@ use super::simulate::{Found, Scored};
 use super::units::View;
 use super::{Args, ways};
 use crate::failure::{Failure, Outcome};
-use crate::summary::short;
+use crate::words::short;
 use latentgp::data::table::{Column, Table};
 use latentgp::model::narx::{LEVELS, Score};
 use serde_json::{Value, json};

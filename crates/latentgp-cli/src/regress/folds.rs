@@ -5,7 +5,7 @@ use super::rows::Rows;
 use super::train;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
-use crate::summary::count;
+use crate::words::count;
 use latentgp::Mat;
 use latentgp::metrics::{kfold, stratified_kfold};
 use latentgp::model::{Answers, Regressor, Scores};

@@ -138,7 +138,7 @@ impl Job {
         if matches!(self.model, ModelName::SpgpDr | ModelName::Vdmgp) && k > inputs {
             rows.notes.push(format!(
                 "the projection has {k} directions of {}: more than {inputs} cannot help; see --latent-dim",
-                crate::summary::count(inputs, "input")
+                crate::words::count(inputs, "input")
             ));
         }
         Ok(rows)

@@ -254,8 +254,8 @@ fn kept(args: &Args, failure: Failure) -> Failure {
 fn stopped(args: &Args, trained: &TrainedRegression) -> Outcome<Failure> {
     let at = format!(
         "interrupted after {} at the log evidence {}",
-        crate::summary::count(trained.report.iterations, "iteration"),
-        crate::summary::short(trained.report.log_evidence)
+        crate::words::count(trained.report.iterations, "iteration"),
+        crate::words::short(trained.report.log_evidence)
     );
     Ok(match &args.out {
         Some(path) => {

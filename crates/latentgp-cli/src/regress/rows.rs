@@ -4,7 +4,7 @@ use super::job::Job;
 use super::{Args, Noise};
 use crate::data::once;
 use crate::failure::{Failure, Outcome};
-use crate::summary::{count, short};
+use crate::words::{count, short};
 use latentgp::Mat;
 use latentgp::data::table::Table;
 use latentgp::likelihood::encode;

@@ -1,7 +1,7 @@
 //! A trained regression in plain words and as JSON with stable keys.
 
 use crate::failure::Outcome;
-use crate::summary::{bar, count, short};
+use crate::words::{bar, count, short};
 use latentgp::file::TrainedRegression;
 use latentgp::model::{Regressor, Scores};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use super::{ModelName, Noise};
 use crate::failure::{Failure, Outcome};
 use crate::fit::Progress;
 use crate::given::gives_values;
-use crate::{interrupt, summary};
+use crate::{interrupt, words};
 use latentgp::Mat;
 use latentgp::data::{Scale, Scaling};
 use latentgp::file::{RegressionReport, TrainedRegression};
@@ -44,8 +44,8 @@ pub fn fit(job: &Job, rows: &Rows, quiet: bool) -> Outcome<TrainedRegression> {
     };
     progress.finish(&format!(
         "{}, log evidence {}, {:.1} s: {}",
-        summary::count(report.iterations, "iteration"),
-        summary::short(report.log_evidence),
+        words::count(report.iterations, "iteration"),
+        words::short(report.log_evidence),
         report.seconds,
         report.stop_reason
     ));

@@ -4,13 +4,13 @@ use super::context::Context;
 use super::part::{Part, Picture};
 use super::psi::Sample;
 use super::table::{Curves, significant};
-use crate::failure::Outcome;
 use latentgp::expectation::{
     Cubature5, Expectation, GaussHermite, MinimalSkew, MonteCarlo, Psi, QuasiMonteCarlo, ScaledUnscented,
     Unscented,
 };
 use latentgp::kernel::Matern32;
 use latentgp::{Mat, Result};
+use latentgp_terminal::failure::Outcome;
 use rayon::prelude::*;
 
 /// The largest D, in full and quickly.

@@ -4,10 +4,10 @@ use super::context::Context;
 use super::part::{Part, Picture};
 use super::psi::{Sample, psi1};
 use super::table::Curves;
-use crate::failure::Outcome;
 use latentgp::Mat;
 use latentgp::expectation::{GaussHermite, MonteCarlo, Unscented};
 use latentgp::kernel::Matern32;
+use latentgp_terminal::failure::Outcome;
 use std::time::Instant;
 
 /// The largest D, in full and quickly.

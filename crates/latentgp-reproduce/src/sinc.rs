@@ -3,9 +3,6 @@
 use super::context::Context;
 use super::part::{Part, Picture};
 use super::table::{Estimate, Measure, Row, Table};
-use crate::failure::Outcome;
-use crate::figure::{self, Bar, Bars, ObservedPredicted};
-use crate::summary;
 use latentgp::data::{Scale, sinc};
 use latentgp::kernel::Rbf;
 use latentgp::metrics::{nlpd, nmse};
@@ -14,6 +11,9 @@ use latentgp::model::{
     WeightPrior,
 };
 use latentgp::{Mat, Result};
+use latentgp_figure::{self as figure, Bar, Bars, ObservedPredicted};
+use latentgp_terminal::failure::Outcome;
+use latentgp_terminal::words;
 use rayon::prelude::*;
 use std::time::Instant;
 
@@ -169,7 +169,7 @@ fn notes(context: &Context) -> Vec<String> {
 
 /// "3 of 10 splits".
 fn of(some: usize, all: usize) -> String {
-    format!("{some} of {}", summary::count(all, "split"))
+    format!("{some} of {}", words::count(all, "split"))
 }
 
 /// Whether a fit ended far below another.

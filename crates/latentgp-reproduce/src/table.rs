@@ -1,6 +1,6 @@
 //! Tables of an experiment: ours beside the papers', and curves.
 
-use crate::figure::{self, Figure, Lines};
+use latentgp_figure::{self as figure, Figure, Lines};
 use serde_json::{Map, Value, json};
 
 /// A mean and, where several numbers were averaged, their standard deviation.

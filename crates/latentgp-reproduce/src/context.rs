@@ -1,9 +1,9 @@
 //! What every experiment is given: its data, its settings, and how it tells where it stands.
 
-use crate::failure::{Failure, Outcome};
-use crate::{interrupt, out};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use latentgp::model::Progress;
+use latentgp_terminal::failure::{Failure, Outcome};
+use latentgp_terminal::{interrupt, out};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::PathBuf;

@@ -4,14 +4,14 @@ use super::context::Context;
 use super::part::{Part, Picture};
 use super::psi::fresh;
 use super::table::{Estimate, Measure, Row, Table};
-use crate::failure::Outcome;
-use crate::figure::{self, Bands, Observation};
 use latentgp::Mat;
 use latentgp::data::{airline, lags::Lags};
 use latentgp::expectation::{Analytic, GaussHermite, Unscented};
 use latentgp::kernel::{Kernel, Linear, Periodic, Rbf};
 use latentgp::model::Model;
 use latentgp::model::narx::{Forecast, Narx, NarxOptions, Score, Simulation};
+use latentgp_figure::{self as figure, Bands, Observation};
+use latentgp_terminal::failure::Outcome;
 use rayon::prelude::*;
 use std::time::Instant;
 

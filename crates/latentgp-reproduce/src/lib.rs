@@ -17,11 +17,10 @@ mod spiral;
 mod table;
 mod usps;
 
-use crate::args::Common;
-use crate::failure::{Failure, Outcome};
-use crate::{interrupt, out};
 use clap::ValueEnum;
 use context::Context;
+use latentgp_terminal::failure::{Failure, Outcome};
+use latentgp_terminal::{interrupt, out};
 use page::Run;
 use part::Part;
 use serde_json::json;
@@ -138,14 +137,14 @@ impl What {
 }
 
 /// Runs, writes and tells.
-pub fn run(args: &Args, common: &Common) -> Outcome {
+pub fn run(args: &Args, seed: u64, quiet: bool) -> Outcome {
     args.what.heeds(args)?;
     if let Some(folder) = args.data.as_ref().filter(|folder| !folder.is_dir()) {
         let shown = folder.display();
         return Err(Failure::data(format!("--data: there is no folder `{shown}`")));
     }
     let runs = args.runs.map_or(RUNS[usize::from(args.quick)], usize::from);
-    let mut context = Context::new(args.data.clone(), args.quick, runs, common.seed(), common.quiet);
+    let mut context = Context::new(args.data.clone(), args.quick, runs, seed, quiet);
     context.long = args.long;
     context.steps = args.steps.map(|n| n as usize);
     let chosen: Vec<What> = match args.what {
@@ -160,7 +159,7 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     std::fs::create_dir_all(&args.out)
         .map_err(|e| Failure::work(format!("--out {}: {e}", args.out.display())))?;
     interrupt::listen()?;
-    let mut run = Run { parts: Vec::new(), skipped: Vec::new(), made_by: made_by(args, common) };
+    let mut run = Run { parts: Vec::new(), skipped: Vec::new(), made_by: made_by(args, seed) };
     let mut ended = Ok(());
     for what in chosen {
         if let Some(obstacle) = what.obstacle(&context) {
@@ -204,10 +203,10 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
         out::json(&json(args, &run))?;
     }
     for line in &run.skipped {
-        out::note(common.quiet, line);
+        out::note(quiet, line);
     }
     if !run.parts.is_empty() {
-        out::note(common.quiet, format!("results are in {}", args.out.display()));
+        out::note(quiet, format!("results are in {}", args.out.display()));
     }
     ended
 }
@@ -237,7 +236,7 @@ fn json(args: &Args, run: &Run) -> serde_json::Value {
     })
 }
 
-fn made_by(args: &Args, common: &Common) -> String {
+fn made_by(args: &Args, seed: u64) -> String {
     let runs = args.runs.map_or(String::new(), |n| format!(" --runs {n}"));
     let quick = if args.quick { " --quick" } else { "" };
     let data = if args.data.is_some() { " --data DIR" } else { "" };
@@ -246,7 +245,7 @@ fn made_by(args: &Args, common: &Common) -> String {
     format!(
         "Made by `latentgp reproduce {}{data}{quick}{long}{steps}{runs} --seed {}`, version {}, on {} threads.",
         args.what.name(),
-        common.seed(),
+        seed,
         env!("CARGO_PKG_VERSION"),
         rayon::current_num_threads()
     )

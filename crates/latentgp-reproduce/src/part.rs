@@ -5,9 +5,9 @@
 //! ```
 
 use super::table::{Curves, Grid, Table};
-use crate::failure::{Failure, Outcome};
-use crate::figure::Figure;
-use crate::out;
+use latentgp_figure::Figure;
+use latentgp_terminal::failure::{Failure, Outcome};
+use latentgp_terminal::out;
 use serde_json::{Value, json};
 use std::path::Path;
 

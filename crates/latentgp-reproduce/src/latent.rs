@@ -5,15 +5,15 @@ use super::context::Context;
 use super::part::Picture;
 use super::psi::fresh;
 use super::table::{Estimate, Measure, Row};
-use crate::failure::Outcome;
-use crate::figure::{self, Coordinate, LatentMap};
-use crate::summary;
 use latentgp::expectation::Expectation;
 use latentgp::kernel::Kernel;
 use latentgp::metrics::knn_accuracy;
 use latentgp::model::{BayesianGplvm, Fitted, PapersTraining};
 use latentgp::optim::StopReason;
 use latentgp::{Mat, numpy};
+use latentgp_figure::{self as figure, Coordinate, LatentMap};
+use latentgp_terminal::failure::Outcome;
+use latentgp_terminal::words;
 use std::time::Instant;
 
 /// What the tables compare.
@@ -286,7 +286,7 @@ fn shown(model: &BayesianGplvm) -> Mat {
 /// How many iterations, of how many runs where nodes are drawn, and why no more.
 fn note(fits: &[Fitted<BayesianGplvm>], drawn: bool) -> String {
     let iterations = fits.iter().map(|f| f.iterations).sum::<usize>() / fits.len().max(1);
-    let runs = if drawn { format!("{} of ", summary::count(fits.len(), "run")) } else { String::new() };
+    let runs = if drawn { format!("{} of ", words::count(fits.len(), "run")) } else { String::new() };
     let end = match fits[0].stop_reason {
         StopReason::Gradient | StopReason::Value => "",
         StopReason::LineSearch => ", line search ended",

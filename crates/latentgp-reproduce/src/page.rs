@@ -2,7 +2,7 @@
 
 use super::part::Part;
 use super::table::Grid;
-use crate::html::{document, escape, prose};
+use latentgp_figure::page::{document, escape, prose};
 use std::fmt::Write;
 
 /// What the pages say of the run.

@@ -4,12 +4,12 @@ use super::context::Context;
 use super::latent::{ACCURACY, Case, Data, Ends, MANY, Method, TRIAL, fixed, skipped};
 use super::part::Part;
 use super::table::{Estimate, Table};
-use crate::failure::{Failure, Outcome};
 use latentgp::Mat;
 use latentgp::data::mat5;
 use latentgp::expectation::{Analytic, GaussHermite, Unscented};
 use latentgp::kernel::{Bias, Mlp, Rbf};
 use latentgp::model::PapersTraining;
+use latentgp_terminal::failure::{Failure, Outcome};
 
 const FILE: &str = "usps_all.mat";
 /// Images of each digit, in full and quickly.

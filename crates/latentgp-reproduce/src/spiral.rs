@@ -3,13 +3,13 @@
 use super::context::Context;
 use super::part::{Part, Picture};
 use super::table::{Estimate, Measure, Row, Table};
-use crate::failure::Outcome;
-use crate::figure::{self, Coordinate, LatentMap};
 use latentgp::data::{Scale, spiral};
 use latentgp::kernel::{Kernel, Linear, Rbf};
 use latentgp::linalg::{self, Cholesky};
 use latentgp::model::{GplvmTraining, LatentPrior, Ppca, PpcaOptions, Training};
 use latentgp::{Mat, Result};
+use latentgp_figure::{self as figure, Coordinate, LatentMap};
+use latentgp_terminal::failure::Outcome;
 use std::time::Instant;
 
 const ROWS: usize = 100;

@@ -5,11 +5,11 @@ use super::context::Context;
 use super::latent::{ACCURACY, Case, Data, Ends, Found, MANY, Method, fixed, skipped};
 use super::part::Part;
 use super::table::{Estimate, Table};
-use crate::failure::{Failure, Outcome};
 use latentgp::data::{oil_flow, table};
 use latentgp::expectation::{Analytic, GaussHermite, Unscented};
 use latentgp::kernel::{Kernel, Matern32, Rbf};
 use latentgp::model::PapersTraining;
+use latentgp_terminal::failure::{Failure, Outcome};
 
 const FILE: &str = "three_phase_oil_flow.npz";
 /// Rows of the released file, and of the simulation in its place.

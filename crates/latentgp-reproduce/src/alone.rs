@@ -1,6 +1,6 @@
 //! Fits side by side, each on one thread of its own: small ones gain nothing from more.
 
-use crate::failure::{Failure, Outcome};
+use latentgp_terminal::failure::{Failure, Outcome};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -21,6 +21,7 @@ mod latent;
 mod legend;
 mod lines;
 mod marker;
+pub mod page;
 mod panel;
 mod points;
 mod probability;
