@@ -31,7 +31,7 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
         escape(&trained.model.expectation.expression())
     ));
     let mut facts = vec![
-        (short(report.bound), "bound of the log evidence".to_string()),
+        (short(report.evidence), "bound of the log evidence".to_string()),
         (
             report.iterations.to_string(),
             format!("iterations, {:.1} s: {}", report.seconds, report.stop_reason),
@@ -135,7 +135,7 @@ pub fn regression(of: &TrainedRegression, title: &str, source: &str) -> Outcome<
     );
     let fact = |b: String, s: &str| format!("<div><b>{}</b><span>{}</span></div>", escape(&b), escape(s));
     let iterations = format!("iterations, {:.1} s: {}", report.seconds, report.stop_reason);
-    let mut facts = fact(short(report.log_evidence), "log evidence")
+    let mut facts = fact(short(report.evidence), "log evidence")
         + &fact(report.iterations.to_string(), &iterations)
         + &fact(of.model.sizes().0.to_string(), "rows");
     for (name, s) in of.targets.iter().zip(&report.scores) {
@@ -232,6 +232,6 @@ fn parameters(ready: &Ready) -> String {
 
 /// Whether the model still gives the bound that its report tells; a page should not claim what is not so.
 pub fn bound_holds(ready: &Ready) -> bool {
-    let told = ready.trained.report.bound;
+    let told = ready.trained.report.evidence;
     ready.trained.model.log_evidence(None).is_ok_and(|now| (now - told).abs() <= 1e-6 * told.abs().max(1.0))
 }

@@ -5,12 +5,13 @@ mod command;
 mod data;
 mod fit;
 mod forecast;
-mod given;
 mod html;
 mod picture;
+mod progress;
 mod regress;
 mod space;
 mod summary;
+mod train;
 mod trained;
 
 use latentgp_figure as figure;

@@ -66,7 +66,7 @@ pub fn relevance(ready: &Ready, title: &str) -> Relevance {
 pub fn panel(ready: &Ready) -> Outcome<Figure> {
     let mut trace = ready.trained.report.trace.clone();
     if trace.is_empty() {
-        trace.push(ready.trained.report.bound);
+        trace.push(ready.trained.report.evidence);
     }
     Ok(figure::panel(&Panel {
         map: map(ready, "Latent map")?,

@@ -101,7 +101,7 @@ pub fn text(space: &Space) -> Outcome<String> {
         format!("  kernel        {}, {}", report.kernel, count(q, "latent dimension")),
         format!(
             "  {what:<13} {} ({state}, {}, {:.1} s)",
-            short(report.bound),
+            short(report.evidence),
             count(report.iterations, "iteration"),
             report.seconds
         ),
@@ -130,7 +130,7 @@ pub fn json(space: &Space) -> Outcome<Value> {
         "inducing": null,
         "n": n,
         "d": d,
-        "bound": report.bound,
+        "bound": report.evidence,
         "iterations": report.iterations,
         "evaluations": report.evaluations,
         "converged": report.converged,

@@ -17,10 +17,9 @@ pub fn ending(trained: &Trained) -> String {
 
 /// What the certificate says, whether that is good or not.
 pub fn certificate(trained: &Trained) -> String {
-    let c = &trained.report.certificate;
-    if c.expectation.is_empty() {
+    let Some(c) = trained.report.known_certificate() else {
         return "not known yet: the fit is not over".into();
-    }
+    };
     if c.expectation == c.reference {
         return format!("the Ψ-statistics are exact (`{}`)", c.expectation);
     }
@@ -59,7 +58,7 @@ pub fn text(ready: &Ready) -> Outcome<String> {
             count(q, "latent dimension"),
             count(m, "inducing input")
         ),
-        format!("  bound         {} ({})", short(report.bound), ending(trained)),
+        format!("  bound         {} ({})", short(report.evidence), ending(trained)),
         format!(
             "  noise         variance {}, in the units of the scaled data",
             short(trained.model.noise.get())
@@ -87,12 +86,9 @@ pub fn text(ready: &Ready) -> Outcome<String> {
 /// One sentence for each thing that deserves a warning.
 pub fn warnings(trained: &Trained) -> Vec<String> {
     let report = &trained.report;
-    let mut all: Vec<String> = report.certificate.warning().into_iter().collect();
-    if report.extra_jitter > 0.0 {
-        all.push(format!(
-            "Kzz needed {:.1e} more on its diagonal; try fewer inducing inputs",
-            report.extra_jitter
-        ));
+    let mut all: Vec<String> = report.certificate.iter().filter_map(|c| c.warning()).collect();
+    if let Some(jitter) = report.extra_jitter.filter(|j| *j > 0.0) {
+        all.push(format!("Kzz needed {jitter:.1e} more on its diagonal; try fewer inducing inputs"));
     }
     all.extend(noise_at_floor(&trained.model.noise).then(|| NOISELESS.to_string()));
     all
@@ -117,7 +113,7 @@ pub fn json(ready: &Ready) -> Outcome<Value> {
         "inducing": m,
         "n": n,
         "d": d,
-        "bound": report.bound,
+        "bound": report.evidence,
         "iterations": report.iterations,
         "evaluations": report.evaluations,
         "converged": report.converged,

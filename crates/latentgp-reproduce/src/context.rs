@@ -1,7 +1,7 @@
 //! What every experiment is given: its data, its settings, and how it tells where it stands.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use latentgp::model::Progress;
+use latentgp::fit::Run;
 use latentgp_terminal::failure::{Failure, Outcome};
 use latentgp_terminal::{interrupt, out};
 use std::io::IsTerminal;
@@ -85,10 +85,11 @@ impl Context {
     }
 
     /// Sees the iterations of a fit, and ends it when somebody asks.
-    pub fn watch(&self, what: &str) -> impl Fn(&Progress) -> ControlFlow<()> + Sync {
-        move |p| {
+    pub fn watch(&self, what: &str) -> impl Fn(&Run) -> ControlFlow<()> + Sync {
+        move |run| {
             if let Some(bar) = &self.bar {
-                bar.set_message(format!("{what}: iteration {}, bound {:.1}", p.iteration, p.bound));
+                let bound = run.bound().unwrap_or(f64::NAN);
+                bar.set_message(format!("{what}: iteration {}, bound {bound:.1}", run.total_iterations()));
             }
             if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }

@@ -57,7 +57,7 @@ pub fn run(context: &Context) -> Outcome<Part> {
     line("Bayesian GPLVM", "rbf", "bayesian-gplvm-rbf", &|| {
         let how = Training { latent_dim: 2, scale: Scale::Center, ..Default::default() };
         let fit = how.fit(&sample.y, &Rbf::new(2), &context.watch("Bayesian GPLVM, rbf"))?;
-        Ok((fit.model.mean.value.clone(), fit.bound))
+        Ok((fit.model.mean.value.clone(), fit.evidence))
     })?;
     Ok(Part {
         name: "spiral",

@@ -1,6 +1,7 @@
 //! Exit codes: 1 the work failed, 2 wrong usage, 3 bad input data, 130 interrupted.
 
 use latentgp::Error;
+use latentgp::recipe::OPTIONS;
 use std::fmt;
 
 /// Why the program ends with a code other than 0.
@@ -60,6 +61,11 @@ impl fmt::Display for Failure {
 /// By what an error is about; where that is not enough, the caller says which it is.
 impl From<Error> for Failure {
     fn from(e: Error) -> Self {
+        let e = match e {
+            Error::NoEffect { option, settings } => return Failure::usage(no_effect(&option, &settings)),
+            Error::Invalid { what, expected, found } => Error::Invalid { what: flag(&what), expected, found },
+            other => other,
+        };
         let code = match e {
             Error::Invalid { .. }
             | Error::Parse { .. }
@@ -75,4 +81,19 @@ impl From<Error> for Failure {
         };
         Failure { code, message: e.to_string() }
     }
+}
+
+/// An option of a recipe as it is on the command line; other words stay as they are.
+fn flag(name: &str) -> String {
+    match name {
+        "max_iterations" => "--max-iter".into(),
+        name if OPTIONS.contains(&name) => format!("--{}", name.replace('_', "-")),
+        other => other.into(),
+    }
+}
+
+fn no_effect(option: &str, settings: &[(String, String)]) -> String {
+    let one = |(name, value): &(String, String)| format!("{} {value}", flag(name)).trim_end().to_string();
+    let with = settings.iter().map(one).collect::<Vec<_>>().join(" with ");
+    format!("{} has no effect on {with}; leave it out", flag(option))
 }

@@ -126,7 +126,7 @@ fn fit_default(read: &dyn Fn(&str) -> Result<Mat>) -> Result<Measured> {
         Training { latent_dim: z.cols(), inducing: z.rows(), scale: Scale::None, ..Training::default() };
     let start = Instant::now();
     let fit = training.fit(&y, &Rbf::new(z.cols()), &|_| ControlFlow::Continue(()))?;
-    Ok((start.elapsed().as_secs_f64(), fit.bound, Some(fit.iterations)))
+    Ok((start.elapsed().as_secs_f64(), fit.evidence, Some(fit.iterations)))
 }
 
 fn regression(read: &dyn Fn(&str) -> Result<Mat>) -> Result<Regression> {

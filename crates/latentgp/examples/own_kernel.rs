@@ -54,7 +54,7 @@ fn main() -> Result<()> {
     };
     let kernel = cauchy + Linear::new(dim);
     let fit = training.fit(&data.y, &kernel, &|_| ControlFlow::Continue(()))?;
-    println!("bound {:.1} after {} iterations ({})", fit.bound, fit.iterations, fit.stop_reason);
+    println!("bound {:.1} after {} iterations ({})", fit.evidence, fit.iterations, fit.stop_reason);
 
     let relevance = fit.model.relevance(&fit.model.posterior()?)?;
     let mut order: Vec<usize> = (0..dim).collect();
@@ -65,7 +65,7 @@ fn main() -> Result<()> {
         "flow regime by the nearest neighbour in the latent plane: {:.0} % right",
         100.0 * accuracy.mean
     );
-    if let Some(warning) = fit.certificate.warning() {
+    if let Some(warning) = fit.model.certificate()?.warning() {
         println!("{warning}");
     }
     Ok(())

@@ -54,6 +54,14 @@ pub enum Error {
         /// What came.
         found: String,
     },
+    /// An option was given that the model does not have.
+    #[error("{option} has no effect with {}; leave it out", listed(.settings))]
+    NoEffect {
+        /// The option.
+        option: String,
+        /// The options that leave it without effect, and their values; a switch has none.
+        settings: Vec<(String, String)>,
+    },
     /// A kernel or expectation expression cannot be read.
     #[error("cannot read `{expression}`: {reason}")]
     Parse {
@@ -158,6 +166,15 @@ impl Error {
     pub(crate) fn data(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Error::Data { what: what.into(), reason: reason.into() }
     }
+}
+
+/// `model=sparse, fitc`.
+fn listed(settings: &[(String, String)]) -> String {
+    let one = |(name, value): &(String, String)| match value.is_empty() {
+        true => name.clone(),
+        false => format!("{name}={value}"),
+    };
+    settings.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

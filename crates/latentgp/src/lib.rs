@@ -52,6 +52,7 @@ pub mod numpy;
 pub mod optim;
 pub mod param;
 pub mod posterior;
+pub mod recipe;
 mod scratch;
 pub mod special;
 pub mod vmath;

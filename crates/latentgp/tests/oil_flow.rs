@@ -62,14 +62,14 @@ fn fits_reach_their_bounds_and_separate_the_regimes() {
         let found = knn_accuracy(&x, &labels, 1, &kfold(100, 5, 0).unwrap()).unwrap();
         println!(
             "{what:<22} bound {:.2}, 1-NN {:.1} ± {:.1} %, {} iterations, {} evaluations, {}",
-            fit.bound,
+            fit.evidence,
             100.0 * found.mean,
             100.0 * found.std,
             fit.iterations,
             fit.evaluations,
             fit.stop_reason
         );
-        assert!(fit.bound >= bound, "{what}: bound {}", fit.bound);
+        assert!(fit.evidence >= bound, "{what}: bound {}", fit.evidence);
         assert!(fit.evaluations < 1500, "{what}: {} evaluations", fit.evaluations);
         assert!(found.mean >= accuracy - 1e-12, "{what}: {}", found.mean);
     }

@@ -2,14 +2,13 @@
 
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
-use crate::fit::{Job, Watching, train};
 use crate::trained::Ready;
-use crate::{html, interrupt, out, picture, summary};
+use crate::{fit, html, interrupt, out, picture, summary};
 use clap::ValueEnum;
+use latentgp::data;
 use latentgp::data::Scale;
 use latentgp::file::{self, Labels};
-use latentgp::model::Training;
-use latentgp::{data, expectation, kernel};
+use latentgp::recipe::Recipe;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -101,28 +100,18 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
         out::text(plan.about)?;
     }
     interrupt::listen()?;
-    let trained = train(
-        Job {
-            y: set.values,
-            columns: set.columns,
-            labels: set.label.map(|(name, of)| Labels { name, of }),
-            id: None,
-            training: Training {
-                latent_dim: plan.latent_dim,
-                inducing: plan.inducing,
-                expectation: expectation::parse(plan.expectation)?,
-                scale: plan.scale,
-                max_iterations: 3000,
-                seed: common.seed(),
-                ..Training::default()
-            },
-            kernel_text: plan.kernel.into(),
-            kernel: kernel::parse(plan.kernel, plan.latent_dim)?,
-            runs: Vec::new(),
-            seconds: 0.0,
-        },
-        &Watching { quiet: common.quiet, checkpoint: None },
-    )?;
+    let recipe = Recipe {
+        kernel: Some(plan.kernel.into()),
+        expectation: Some(plan.expectation.into()),
+        latent_dim: Some(plan.latent_dim),
+        inducing: Some(plan.inducing),
+        scale: Some(plan.scale),
+        max_iterations: Some(3000),
+        seed: common.seed(),
+        ..Recipe::of("bayesian-gplvm")
+    };
+    let labels = set.label.map(|(name, of)| Labels { name, of });
+    let trained = fit::bayesian(recipe, set.values, set.columns, labels, common.quiet)?;
     let stopped = trained.unfinished.is_some();
     let ready = Ready::new(trained)?;
     let path = |ending: &str| args.out.join(format!("latentgp-demo.{ending}"));

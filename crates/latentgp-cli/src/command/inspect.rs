@@ -5,11 +5,11 @@ use crate::space::{self, Space};
 use crate::trained::Ready;
 use crate::{out, regress, summary, trained, words};
 use latentgp::Mat;
-use latentgp::file::{ModelFile, Store, Trained, TrainedRegression, VERSION};
+use latentgp::file::{ModelFile, Report, Store, Trained, TrainedRegression, Unfinished, VERSION};
 use latentgp::model::LatentSpace;
 use latentgp::param::Parameterized;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Of which model.
 #[derive(clap::Args)]
@@ -42,31 +42,26 @@ pub fn run(args: &Args) -> Outcome {
         let ready = Ready::load(&args.model)?;
         let trained = &ready.trained;
         text += &(summary::text(&ready)? + "\n");
-        text += &format!("  scaling       {}, seed {}\n", trained.report.scale, trained.report.seed);
+        text += &format!("  scaling       {}, seed {}\n", scaling(&trained.report), trained.report.seed);
         text += &format!("  columns       {}\n", trained.columns.join(", "));
         if let Some(labels) = &trained.labels {
             text += &format!("  labels        {}\n", labels.name);
         }
-        if let Some(left) = &trained.unfinished {
-            let over = left.runs.iter().filter(|r| r.is_over()).count();
-            text += &format!(
-                "  unfinished    {over} of {} restarts are over; go on with `latentgp fit --resume {} --out FILE`\n",
-                left.training.restarts,
-                args.model.display()
-            );
-        }
+        text += &unfinished(trained.unfinished.as_ref(), "fit", &args.model);
         text += &arrays(&trained.model, &file);
     } else if file.kind == TrainedRegression::KIND {
         let trained = trained::load_regression(&args.model)?;
         text += &(regress::summary(&trained)? + "\n");
         text += &format!("  inputs        {}\n", trained.inputs.join(", "));
         text += &format!("  seed          {}\n", trained.report.seed);
+        text += &unfinished(trained.unfinished.as_ref(), "regress", &args.model);
         text += &arrays(trained.model.model(), &file);
     } else if let Some(trained) = trained::load_space(&args.model)? {
         let space = Space::new(trained)?;
         text += &(space::text(&space)? + "\n");
-        text += &format!("  scaling       {}\n", space.trained.report.scale);
+        text += &format!("  scaling       {}\n", scaling(&space.trained.report));
         text += &format!("  columns       {}\n", space.trained.columns.join(", "));
+        text += &unfinished(space.trained.unfinished.as_ref(), "fit", &args.model);
         text += &match &space.trained.model {
             LatentSpace::Gplvm(m) => arrays(&**m, &file),
             LatentSpace::Ppca(..) => {
@@ -130,4 +125,20 @@ fn line(name: &str, m: &Mat, also: &str) -> String {
     };
     let missing = if missing > 0 { format!(", {missing} missing") } else { String::new() };
     format!("  {name:<24} {:>12}  {values}{missing}{also}\n", m.shape())
+}
+
+/// How data were scaled, by its name.
+fn scaling(report: &Report) -> String {
+    report.scale.map_or("none".into(), |s| s.to_string())
+}
+
+/// How far a fit that is not over has come, and how to go on.
+fn unfinished(left: Option<&Unfinished>, command: &str, path: &Path) -> String {
+    let Some(left) = left else { return String::new() };
+    let over = left.runs.iter().filter(|r| r.is_over()).count();
+    format!(
+        "  unfinished    {over} of {} restarts are over; go on with `latentgp {command} --resume {} --out FILE`\n",
+        left.recipe.restarts.unwrap_or(1),
+        path.display()
+    )
 }

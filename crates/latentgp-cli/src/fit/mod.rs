@@ -1,28 +1,19 @@
 //! `latentgp fit DATA`.
 
-mod checkpoint;
-mod job;
-mod progress;
-mod space;
-mod train;
-
-pub use job::Job;
-pub use progress::Progress;
-pub use train::{Watching, train};
-
 use crate::args::Common;
+use crate::data::{self, Choice};
 use crate::failure::{Failure, Outcome};
+use crate::space::{self, Space};
+use crate::train::{self, Done, RESCUE, Task, train};
 use crate::trained::Ready;
-use crate::{interrupt, out, summary, words};
+use crate::{interrupt, out, summary, trained};
 use clap::ValueEnum;
-use latentgp::data::table::{Column, Table};
-use latentgp::file;
+use latentgp::Mat;
+use latentgp::data::table::Table;
+use latentgp::file::{self, Labels, Report, Trained, TrainedSpace};
+use latentgp::recipe::{Data, Learnt, Recipe};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// Where the state goes when a fit without `--out` is interrupted.
-const RESCUE: &str = "latentgp-interrupted.lgp";
 
 /// What is learnt, how, and where it goes.
 #[derive(clap::Args, Debug)]
@@ -44,9 +35,9 @@ pub struct Args {
     #[arg(required_unless_present = "resume")]
     data: Option<String>,
 
-    /// The model
-    #[arg(long, value_enum, default_value = "bayesian-gplvm", help_heading = "Model")]
-    model: ModelName,
+    /// The model [default: bayesian-gplvm]
+    #[arg(long, value_enum, help_heading = "Model")]
+    model: Option<ModelName>,
     /// Number of latent dimensions [default: 2]
     #[arg(long, short = 'Q', value_name = "Q", help_heading = "Model")]
     latent_dim: Option<usize>,
@@ -91,28 +82,12 @@ pub struct Args {
     /// Most iterations of a run, after the first ones with the noise held [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Training")]
     max_iter: Option<usize>,
-    /// Write the state regularly to this file, from which --resume goes on
-    #[arg(long, value_name = "FILE", help_heading = "Training")]
-    checkpoint: Option<PathBuf>,
-    /// Seconds between two such writes
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        requires = "checkpoint",
-        default_value_t = 60.0,
-        help_heading = "Training"
-    )]
-    checkpoint_every: f64,
-    /// Go on from a checkpoint or from the file of an interrupted fit; settings are those stored there
-    #[arg(long, value_name = "FILE", help_heading = "Training")]
-    resume: Option<PathBuf>,
+    #[command(flatten)]
+    training: train::Args,
 
     /// The model file to write
     #[arg(long, short, value_name = "FILE.lgp", help_heading = "Results")]
     out: Option<PathBuf>,
-    /// The bound after every iteration, as a table
-    #[arg(long, value_name = "FILE", help_heading = "Results")]
-    trace: Option<PathBuf>,
     /// Print JSON
     #[arg(long, help_heading = "Results")]
     json: bool,
@@ -128,83 +103,231 @@ enum ModelName {
     Ppca,
 }
 
+/// A latent space of either family, with all that belongs to it.
+enum Learned {
+    Bayesian(Box<Trained>),
+    Space(Box<TrainedSpace>),
+}
+
+/// Whose rows and columns they are.
+#[derive(Clone)]
+struct Names {
+    columns: Vec<String>,
+    labels: Option<Labels>,
+    id: Option<String>,
+}
+
 /// Errs where a file to be written would take the place of one that is needed. A fit may go on writing to the
 /// file it was resumed from, and the model may take the place of its checkpoint.
 fn apart(args: &Args) -> Outcome {
-    let (out, checkpoint) = (args.out.as_deref(), args.checkpoint.as_deref());
+    let (out, checkpoint) = (args.out.as_deref(), args.training.checkpoint.as_deref());
     let data = args.data.as_deref().and_then(Table::file);
     let labels = args.labels.as_deref().and_then(Table::file).filter(|file| file.is_file());
-    let trace = ("--trace", args.trace.as_deref());
+    let trace = ("--trace", args.training.trace.as_deref());
     let read = [("DATA", data), ("--labels", labels)];
     out::apart(&read, &[("--out", out)])?;
     out::apart(&read, &[("--checkpoint", checkpoint)])?;
-    let state = [("--resume", args.resume.as_deref()), ("--out", out), ("--checkpoint", checkpoint)];
+    let resume = args.training.resume.as_deref();
+    let state = [("--resume", resume), ("--out", out), ("--checkpoint", checkpoint)];
     out::apart(&[&read[..], &state[..]].concat(), &[trace])
+}
+
+impl Args {
+    /// What was asked for; the model's name is empty where it was not given.
+    fn recipe(&self, common: &Common) -> Outcome<Recipe> {
+        Ok(Recipe {
+            model: self.model.map_or(String::new(), |m| name(&m)),
+            kernel: self.kernel.clone(),
+            expectation: self.expectation.clone(),
+            max_nodes: self.max_nodes,
+            latent_dim: self.latent_dim,
+            inducing: self.inducing,
+            scale: self.scale.as_deref().map(str::parse).transpose()?,
+            restarts: self.restarts,
+            max_iterations: self.max_iter,
+            seed: common.seed(),
+            ..Recipe::default()
+        })
+    }
+
+    fn choice(&self) -> Choice<'_> {
+        Choice {
+            labels: self.labels.as_deref(),
+            id: self.id.as_deref(),
+            columns: &self.columns,
+            exclude: &self.exclude,
+        }
+    }
+}
+
+fn name(of: &ModelName) -> String {
+    of.to_possible_value().map(|v| v.get_name().to_string()).unwrap_or_default()
+}
+
+/// The fit, from the options or from the file to go on from, and the names of its rows and columns.
+fn task(args: &Args, common: &Common) -> Outcome<(Task, Names)> {
+    let asked = args.recipe(common)?;
+    match &args.training.resume {
+        Some(path) => resume(args, common, &asked, path),
+        None => {
+            let model = if asked.model.is_empty() { "bayesian-gplvm".into() } else { asked.model.clone() };
+            let recipe = Recipe { model, ..asked };
+            recipe.check()?;
+            if recipe.model == "ppca" && args.training.trace.is_some() {
+                return Err(Failure::usage("--trace has no effect on --model ppca; leave it out"));
+            }
+            let spec = args.data.as_deref().ok_or_else(|| Failure::usage("DATA is missing"))?;
+            let chosen = data::choose(spec, &args.choice())?;
+            let names = Names { columns: chosen.columns, labels: chosen.labels, id: args.id.clone() };
+            Ok((Task::new(recipe, Data::Table { y: chosen.y }), names))
+        }
+    }
+}
+
+fn resume(args: &Args, common: &Common, asked: &Recipe, path: &Path) -> Outcome<(Task, Names)> {
+    let (report, left, names) = match trained::load_space(path)? {
+        Some(t) => (t.report, t.unfinished, Names { columns: t.columns, labels: t.labels, id: None }),
+        None => {
+            let t = trained::load(path)?;
+            (t.report, t.unfinished, Names { columns: t.columns, labels: t.labels, id: t.id })
+        }
+    };
+    let Some(left) = left else {
+        return Err(Failure::usage(format!(
+            "{}: this fit is over ({}), there is nothing to resume",
+            path.display(),
+            report.stop_reason
+        )));
+    };
+    train::agree(asked, common.seed, &left.recipe, path)?;
+    match (&args.data, &left.data) {
+        (Some(spec), Data::Table { y }) => {
+            train::same_data(&[&data::choose(spec, &args.choice())?.y], &[y], spec, path)?;
+        }
+        _ if args.labels.is_none() && args.columns.is_empty() && args.exclude.is_empty() => {}
+        _ => {
+            return Err(Failure::usage(
+                "--labels, --columns and --exclude have no effect with --resume unless DATA is given again",
+            ));
+        }
+    }
+    Ok((Task::resume(left, args.max_iter)?, names))
+}
+
+/// What came of a fit, as its model file holds it.
+fn learned(recipe: &Recipe, names: Names, done: Done) -> Outcome<Learned> {
+    let report = Report::new(&done.fitted, recipe, done.seconds);
+    let Names { columns, labels, id } = names;
+    Ok(match done.fitted.model {
+        Learnt::BayesianGplvm(model) => Learned::Bayesian(Box::new(Trained {
+            report: report.certified(&model)?,
+            model: *model,
+            columns,
+            labels,
+            id,
+            unfinished: done.unfinished,
+        })),
+        Learnt::Space(model) => Learned::Space(Box::new(TrainedSpace {
+            model,
+            columns,
+            labels,
+            report,
+            unfinished: done.unfinished,
+        })),
+        _ => return Err(Failure::work("the model is no latent space; this is a fault of latentgp")),
+    })
+}
+
+/// A Bayesian GPLVM of a table with such columns and labels.
+pub fn bayesian(
+    recipe: Recipe,
+    y: Mat,
+    columns: Vec<String>,
+    labels: Option<Labels>,
+    quiet: bool,
+) -> Outcome<Trained> {
+    let done = train(Task::new(recipe.clone(), Data::Table { y }), "bound", quiet, None)?;
+    match learned(&recipe, Names { columns, labels, id: None }, done)? {
+        Learned::Bayesian(trained) => Ok(*trained),
+        Learned::Space(_) => Err(Failure::work("the model is another one; this is a fault of latentgp")),
+    }
+}
+
+impl Learned {
+    fn save(&self, path: &Path) -> Outcome {
+        match self {
+            Learned::Bayesian(t) => file::save(path, &**t),
+            Learned::Space(t) => file::save(path, &**t),
+        }
+        .map_err(Failure::work)
+    }
+
+    fn report(&self) -> &Report {
+        match self {
+            Learned::Bayesian(t) => &t.report,
+            Learned::Space(t) => &t.report,
+        }
+    }
+}
+
+/// What a model maximises.
+fn objective(model: &str) -> &'static str {
+    match model {
+        "gplvm" => "log density",
+        "ppca" => "log evidence",
+        _ => "bound",
+    }
 }
 
 /// Fits, saves and tells.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     apart(args)?;
-    if args.model != ModelName::BayesianGplvm {
-        return space::run(args, common);
-    }
     out::check(args.out.as_deref(), &[])?;
-    out::check(args.trace.as_deref(), &out::TABLES)?;
-    out::check(args.checkpoint.as_deref(), &[])?;
-    if !(args.checkpoint_every >= 0.0 && args.checkpoint_every <= 1e9) {
-        return Err(Failure::usage("--checkpoint-every: expected a number of seconds, not negative"));
-    }
-    let job = Job::new(args, common)?;
+    args.training.check()?;
+    let (task, names) = task(args, common)?;
     interrupt::listen()?;
-    let watching = Watching {
-        quiet: common.quiet,
-        checkpoint: args
-            .checkpoint
-            .clone()
-            .map(|path| (path, Duration::from_secs_f64(args.checkpoint_every))),
-    };
-    let trained = train(job, &watching)?;
-    let stopped = trained.unfinished.is_some();
+    let (recipe, what) = (task.recipe.clone(), objective(&task.recipe.model));
+    let (own, of) = (recipe.clone(), names.clone());
+    let checkpoint = args.training.checkpoint(move |path, done| learned(&own, of.clone(), done)?.save(path));
+    let done = train(task, what, common.quiet, checkpoint)?;
+    let stopped = done.unfinished.is_some();
+    let learned = learned(&recipe, names, done)?;
     let rescue = stopped.then(|| PathBuf::from(RESCUE));
     let to: Option<&Path> = args.out.as_deref().or(rescue.as_deref());
     if let Some(path) = to {
-        file::save(path, &trained).map_err(Failure::work)?;
+        learned.save(path)?;
     }
-    if let Some(path) = &args.trace {
-        let values = &trained.report.trace;
-        let iterations = (1..=values.len()).map(|i| i as f64).collect();
-        let columns =
-            vec![Column::numbers("iteration", iterations), Column::numbers("bound", values.clone())];
-        let table = Table::new("trace", columns).map_err(Failure::work)?;
-        out::table(&table, Some(path))?;
+    args.training.write_trace(&learned.report().trace)?;
+    if let (true, Some(path)) = (stopped, to) {
+        let report = learned.report();
+        return Err(train::interrupted("fit", (report.iterations, report.evidence), what, path));
     }
-    if stopped {
-        let path = to.expect("an interrupted fit is saved").display();
-        return Err(Failure::interrupted(format!(
-            "interrupted after {} at the bound {}; the best state is in {path}, go on with \
-             `latentgp fit --resume {path} --out {path}`",
-            words::count(trained.report.iterations, "iteration"),
-            words::short(trained.report.bound)
-        )));
-    }
-    if let Some((path, _)) = &watching.checkpoint {
-        checkpoint::finish(path, to)?;
-    }
-    tell(args, common, &Ready::new(trained)?)
+    args.training.finish(to)?;
+    tell(args, common, learned)
 }
 
-fn tell(args: &Args, common: &Common, ready: &Ready) -> Outcome {
-    for warning in summary::warnings(&ready.trained) {
+fn tell(args: &Args, common: &Common, learned: Learned) -> Outcome {
+    let (warnings, mut json, text) = match learned {
+        Learned::Bayesian(t) => {
+            let ready = Ready::new(*t)?;
+            (summary::warnings(&ready.trained), summary::json(&ready)?, summary::text(&ready)?)
+        }
+        Learned::Space(t) => {
+            let space = Space::new(*t)?;
+            let warnings = space::warnings(&space).into_iter().map(String::from).collect();
+            (warnings, space::json(&space)?, space::text(&space)?)
+        }
+    };
+    for warning in &warnings {
         out::note(common.quiet, format!("warning: {warning}"));
     }
     if args.json {
-        let mut all = summary::json(ready)?;
-        all["out"] = json!(args.out);
-        return out::json(&all);
+        json["out"] = json!(args.out);
+        return out::json(&json);
     }
     let saved = match &args.out {
         Some(path) => format!("  saved in      {}", path.display()),
         None => "  not saved     add `--out model.lgp` to keep it".into(),
     };
-    out::text(&format!("{}\n{saved}", summary::text(ready)?))
+    out::text(&format!("{text}\n{saved}"))
 }

@@ -9,7 +9,7 @@ use super::{Args, fitting, picture};
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
 use crate::figure::HorizonScores;
-use crate::fit::Progress;
+use crate::progress::Progress;
 use crate::{interrupt, out};
 use latentgp::data::table::{Column, Table};
 use latentgp::kernel;
@@ -61,8 +61,8 @@ pub fn run(args: &Args, common: &Common, job: &Job, series: &Series) -> Outcome 
 
 fn roll(how: &Backtest, units: Units, job: &Job, series: &Series, quiet: bool) -> Outcome<Vec<Backtested>> {
     let progress = Progress::new(quiet, job.fitting.runs, job.fitting.max_iterations);
-    let watch = |p: &latentgp::model::Progress| {
-        progress.see(p.restart, p.iteration, p.bound);
+    let watch = |run: &latentgp::fit::Run| {
+        progress.see(run);
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let kernel = kernel::parse(&job.kernel, job.lags.width())?;

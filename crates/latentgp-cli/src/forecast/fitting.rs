@@ -5,10 +5,10 @@ use super::job::Job;
 use super::series::Series;
 use super::units::Units;
 use crate::failure::{Failure, Outcome};
-use crate::fit::Progress;
+use crate::progress::Progress;
 use crate::{interrupt, out, words};
+use latentgp::fit::Fitted;
 use latentgp::kernel;
-use latentgp::model::Fitted;
 use latentgp::model::narx::Narx;
 use latentgp::optim::StopReason;
 use std::ops::ControlFlow;
@@ -53,8 +53,8 @@ pub fn fit(job: &Job, series: &Series, quiet: bool) -> Outcome<Chosen> {
     let mut start = Narx::new(&units.apply(&known), inputs.as_ref(), job.lags.clone(), kernel, &job.options)?;
     let runs = if job.papers { start.papers_starts() } else { job.fitting.runs };
     let progress = Progress::new(quiet, runs, job.fitting.max_iterations);
-    let watch = |p: &latentgp::model::Progress| {
-        progress.see(p.restart, p.iteration, p.bound);
+    let watch = |run: &latentgp::fit::Run| {
+        progress.see(run);
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     if job.wide {

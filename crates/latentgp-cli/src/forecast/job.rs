@@ -5,9 +5,8 @@ use super::ways::{Way, ways};
 use super::{Args, TransformName};
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
-use crate::given::gives_values;
 use latentgp::data::lags::Lags;
-use latentgp::kernel;
+use latentgp::kernel::{self, gives_values};
 use latentgp::model::Restarts;
 use latentgp::model::narx::NarxOptions;
 

@@ -5,6 +5,7 @@ use super::rows::Rows;
 use super::train;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
+use crate::train::Task;
 use crate::words::count;
 use latentgp::Mat;
 use latentgp::metrics::{kfold, stratified_kfold};
@@ -18,8 +19,8 @@ use latentgp::optim::StopReason;
 pub fn folds(job: &Job, rows: &Rows, k: usize) -> Outcome<(Vec<Option<Scores>>, Vec<String>)> {
     let n = rows.y.rows();
     let folds = match job.classes() {
-        true => stratified_kfold(&labels(rows), k, job.seed)?,
-        false => kfold(n, k, job.seed)?,
+        true => stratified_kfold(&labels(rows), k, job.recipe.seed)?,
+        false => kfold(n, k, job.recipe.seed)?,
     };
     let (mut answers, mut notes) = (Vec::with_capacity(k), Vec::new());
     for (number, fold) in folds.iter().enumerate() {
@@ -49,7 +50,8 @@ fn predicted(
     notes: &mut Vec<String>,
 ) -> Outcome<Option<Answers>> {
     let fit = |rows: &Rows| -> Outcome<Option<Answers>> {
-        let trained = train::fit(job, rows, true)?;
+        let task = Task::new(job.recipe.clone(), train::pairs(job, rows));
+        let trained = train::fit(task, job, rows, true, None)?;
         match trained.report.stop_reason {
             StopReason::Asked => Ok(None),
             _ => Ok(Some(trained.model.predict(&held.x, held.variances().as_ref())?)),

@@ -12,14 +12,16 @@ pub use tell::{put_scores, scores_text, summary, summary_json, warnings};
 
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
+use crate::train::{RESCUE, Task};
 use crate::{interrupt, out};
 use clap::ValueEnum;
 use job::Job;
 use latentgp::data::table::Table;
 use latentgp::file::{self, TrainedRegression};
-use latentgp::optim::StopReason;
+use latentgp::model::MeanKind;
+use rows::Rows;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is learnt from what, how, and where it goes.
 #[derive(clap::Args, Debug)]
@@ -34,7 +36,7 @@ Examples:
 All columns but the targets are inputs, which must be numbers and are standardised inside; columns of text are
 left out with --exclude or --id, or are targets as classes. Rows without a target are left out; inputs may be
 missing with --model sparse, here and in predictions, where a missing cell has the mean and the variance of its
-column. Ctrl-C stops the fit and saves the best state to --out.
+column. Ctrl-C stops the fit, saves the best state to --out and says how to go on.
 
 Classes and counts have a constant mean, which is fitted. Where --model gp learns classes, a log-normal prior with
 median 10 holds those variances of the kernel that are free; it is no part of the log evidence, but of what the
@@ -49,9 +51,17 @@ lower bound (sparse)."
 )]
 pub struct Args {
     /// A table: CSV, TSV, .npy, .npz:KEY, .mat:KEY, .parquet, or - for CSV on standard input
-    data: String,
+    #[arg(required_unless_present = "resume")]
+    data: Option<String>,
     /// The columns to predict, separated by commas
-    #[arg(long, short, value_name = "COL,…", value_delimiter = ',', required = true, help_heading = "Data")]
+    #[arg(
+        long,
+        short,
+        value_name = "COL,…",
+        value_delimiter = ',',
+        required_unless_present = "resume",
+        help_heading = "Data"
+    )]
     target: Vec<String>,
     /// Only these columns as inputs, separated by commas
     #[arg(long, value_name = "COL,…", value_delimiter = ',', help_heading = "Data")]
@@ -75,12 +85,12 @@ pub struct Args {
     #[arg(long, value_name = "HOW", value_parser = ["standardize", "global", "center", "none"], help_heading = "Data")]
     scale: Option<String>,
 
-    /// The model
-    #[arg(long, value_enum, default_value = "gp", help_heading = "Model")]
-    model: ModelName,
-    /// What is observed
-    #[arg(long, value_enum, default_value = "gaussian", help_heading = "Model")]
-    likelihood: Noise,
+    /// The model [default: gp]
+    #[arg(long, value_enum, help_heading = "Model")]
+    model: Option<ModelName>,
+    /// What is observed [default: gaussian]
+    #[arg(long, value_enum, help_heading = "Model")]
+    likelihood: Option<Noise>,
     /// A kernel expression, such as matern32 or "rbf + linear" [default: rbf]
     #[arg(long, short, value_name = "KERNEL", help_heading = "Model")]
     kernel: Option<String>,
@@ -115,6 +125,8 @@ pub struct Args {
     /// Most iterations of a run; of vdmgp after the first ones with the noise held [default: 1000, 600 for vdmgp]
     #[arg(long, value_name = "N", help_heading = "Training")]
     max_iter: Option<usize>,
+    #[command(flatten)]
+    training: crate::train::Args,
 
     /// Score on the rows of this table
     #[arg(long, value_name = "DATA", help_heading = "Results", conflicts_with = "folds")]
@@ -183,24 +195,84 @@ enum MeanName {
     Linear,
 }
 
+impl From<MeanName> for MeanKind {
+    fn from(name: MeanName) -> Self {
+        match name {
+            MeanName::Zero => MeanKind::Zero,
+            MeanName::Constant => MeanKind::Constant,
+            MeanName::Linear => MeanKind::Linear,
+        }
+    }
+}
+
+/// Errs where a file to be written would take the place of one that is needed.
+fn apart(args: &Args) -> Outcome {
+    let file = |spec: &'_ Option<String>| spec.as_deref().and_then(Table::file).map(Path::to_path_buf);
+    let (data, test) = (file(&args.data), file(&args.test));
+    let read = [("DATA", data.as_deref()), ("--test", test.as_deref())];
+    let (out, checkpoint) = (args.out.as_deref(), args.training.checkpoint.as_deref());
+    out::apart(&read, &[("--out", out)])?;
+    out::apart(&read, &[("--checkpoint", checkpoint)])?;
+    let resume = args.training.resume.as_deref();
+    let state = [("--resume", resume), ("--out", out), ("--checkpoint", checkpoint)];
+    out::apart(&[&read[..], &state[..]].concat(), &[("--trace", args.training.trace.as_deref())])
+}
+
+/// The fit, from the options or from the file to go on from.
+fn begin(args: &Args, common: &Common) -> Outcome<(Job, Rows, Task)> {
+    let Some(path) = &args.training.resume else {
+        let job = Job::new(args, common)?;
+        let spec = args.data.as_deref().ok_or_else(|| Failure::usage("DATA is missing"))?;
+        let rows = job.rows(args, spec)?;
+        let task = Task::new(job.recipe.clone(), train::pairs(&job, &rows));
+        return Ok((job, rows, task));
+    };
+    let mut stored = crate::trained::load_regression(path)?;
+    let Some(left) = stored.unfinished.take() else {
+        return Err(Failure::usage(format!(
+            "{}: this fit is over ({}), there is nothing to resume",
+            path.display(),
+            stored.report.stop_reason
+        )));
+    };
+    crate::train::agree(&args.recipe(common)?, common.seed, &left.recipe, path)?;
+    let job = Job { recipe: left.recipe.clone() };
+    let rows = Rows::stored(&stored, &left.data)?;
+    job.check_folds(args, &rows)?;
+    if let Some(spec) = &args.data {
+        let again = job.rows(args, spec)?;
+        crate::train::same_data(&[&again.x, &again.y], &[&rows.x, &rows.y], spec, path)?;
+    }
+    let task = Task::resume(left, args.max_iter)?;
+    Ok((Job { recipe: task.recipe.clone() }, rows, task))
+}
+
 /// Learns, scores, saves and tells.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     out::check(args.out.as_deref(), &[])?;
-    let test = args.test.as_deref().and_then(Table::file);
-    out::apart(&[("DATA", Table::file(&args.data)), ("--test", test)], &[("--out", args.out.as_deref())])?;
-    let job = Job::new(args, common)?;
+    args.training.check()?;
+    apart(args)?;
+    let (job, rows, task) = begin(args, common)?;
     interrupt::listen()?;
-    let rows = job.rows(args)?;
     for note in &rows.notes {
         out::note(common.quiet, note);
     }
     let test = args.test.as_deref().map(|spec| rows.test(spec, &job)).transpose()?;
-    let mut trained = train::fit(&job, &rows, common.quiet)?;
-    if trained.report.stop_reason == StopReason::Asked || interrupt::asked() {
-        return Err(stopped(args, &trained)?);
+    let (own, of) = (job.clone(), rows.clone());
+    let checkpoint = args.training.checkpoint(move |path, done| {
+        file::save(path, &train::trained(&own, &of, done)?).map_err(Failure::work)
+    });
+    let mut trained = train::fit(task, &job, &rows, common.quiet, checkpoint)?;
+    args.training.write_trace(&trained.report.trace)?;
+    if trained.unfinished.is_some() {
+        let path = args.out.clone().unwrap_or_else(|| PathBuf::from(RESCUE));
+        file::save(&path, &trained).map_err(Failure::work)?;
+        let at = (trained.report.iterations, trained.report.evidence);
+        return Err(crate::train::interrupted("regress", at, train::WHAT, &path));
     }
     // Before it is scored, which may take longer than the fit and may fail.
     save(args, &trained)?;
+    args.training.finish(args.out.as_deref())?;
     let mut notes = warnings(&trained);
     trained.report.scores = match (test, args.folds) {
         (Some(test), _) => {
@@ -248,20 +320,4 @@ fn kept(args: &Args, failure: Failure) -> Failure {
         }
         None => failure,
     }
-}
-
-/// Saves what there is of an interrupted fit, where it was to be saved.
-fn stopped(args: &Args, trained: &TrainedRegression) -> Outcome<Failure> {
-    let at = format!(
-        "interrupted after {} at the log evidence {}",
-        crate::words::count(trained.report.iterations, "iteration"),
-        crate::words::short(trained.report.log_evidence)
-    );
-    Ok(match &args.out {
-        Some(path) => {
-            file::save(path, trained).map_err(Failure::work)?;
-            Failure::interrupted(format!("{at}; the best state is in {}", path.display()))
-        }
-        None => Failure::interrupted(format!("{at}; nothing is kept without `--out`")),
-    })
 }

@@ -1,16 +1,19 @@
 //! DATA as inputs, their errors and targets.
 
+use super::Args;
 use super::job::Job;
-use super::{Args, Noise};
 use crate::data::once;
 use crate::failure::{Failure, Outcome};
 use crate::words::{count, short};
 use latentgp::Mat;
 use latentgp::data::table::Table;
+use latentgp::file::TrainedRegression;
 use latentgp::likelihood::encode;
 use latentgp::model::{LARGEST, beyond_range};
+use latentgp::recipe::Data;
 
 /// Rows to learn from, or to be scored on.
+#[derive(Clone)]
 pub struct Rows {
     pub x: Mat,
     /// Standard deviations of the inputs, where there are any.
@@ -27,8 +30,8 @@ pub struct Rows {
 
 impl Rows {
     /// Reads the rows to learn from.
-    pub fn read(args: &Args, job: &Job) -> Outcome<Self> {
-        let mut table = Table::read(&args.data).map_err(Failure::data)?;
+    pub fn read(args: &Args, spec: &str, job: &Job) -> Outcome<Self> {
+        let mut table = Table::read(spec).map_err(Failure::data)?;
         for (option, names) in
             [("--target", &args.target), ("--columns", &args.columns), ("--exclude", &args.exclude)]
         {
@@ -129,6 +132,23 @@ impl Rows {
         within_range(table.source(), &x, &self.inputs)?;
         let rows = Rows { std: std_columns(&table, &self.input_std, &x)?, x, y, ..self.part(&[]) };
         rows.checked(table.source(), job.takes_gaps())
+    }
+
+    /// The rows of a fit that goes on.
+    pub fn stored(of: &TrainedRegression, data: &Data) -> Outcome<Rows> {
+        let Data::Pairs { x, x_std, y, .. } = data else {
+            return Err(Failure::data("the data of the stored fit are not those of a regression"));
+        };
+        Ok(Rows {
+            x: x.clone(),
+            std: x_std.clone(),
+            y: y.clone(),
+            inputs: of.inputs.clone(),
+            input_std: of.input_std.clone(),
+            targets: of.targets.clone(),
+            classes: of.classes.clone(),
+            notes: Vec::new(),
+        })
     }
 
     /// Variances of the inputs.
@@ -232,12 +252,12 @@ fn observed(table: &Table, names: &[String], job: &Job) -> Outcome<(Mat, Vec<Str
     let labels = table.text(&names[0]).map_err(Failure::data)?;
     let seen: Vec<&String> = labels.iter().filter(|l| !l.is_empty()).collect();
     let (_, classes) = encode(&seen);
-    if classes.len() < 2 || (job.likelihood == Noise::Bernoulli && classes.len() > 2) {
+    if classes.len() < 2 || (job.two_classes() && classes.len() > 2) {
         return Err(Failure::data(format!(
             "{}, column `{}`: expected {} classes, found {}{}",
             table.source(),
             names[0],
-            if job.likelihood == Noise::Bernoulli { "2" } else { "at least 2" },
+            if job.two_classes() { "2" } else { "at least 2" },
             classes.len(),
             if classes.len() > 2 { "; use `--likelihood categorical`" } else { "" }
         )));

@@ -49,7 +49,7 @@ pub fn summary(of: &TrainedRegression) -> Outcome<String> {
         format!("  kernel        {}", kernel.join(", ")),
         format!(
             "  log evidence  {} ({state} after {}, {:.1} s)",
-            short(report.log_evidence),
+            short(report.evidence),
             count(report.iterations, "iteration"),
             report.seconds
         ),
@@ -151,7 +151,7 @@ pub fn summary_json(of: &TrainedRegression) -> Outcome<Value> {
         "n": n,
         "q": q,
         "d": d,
-        "log_evidence": report.log_evidence,
+        "log_evidence": report.evidence,
         "iterations": report.iterations,
         "evaluations": report.evaluations,
         "converged": report.converged,

@@ -9,9 +9,10 @@
 
 use crate::error::{Error, Result};
 use crate::mat::Mat;
+use serde::{Deserialize, Serialize};
 
 /// Which past values a window has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lags {
     /// L_d: past values of each series.
     pub series: Vec<usize>,

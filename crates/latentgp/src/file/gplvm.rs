@@ -1,15 +1,15 @@
 //! The model file of a Bayesian GPLVM: the model, whose columns and rows it is of, and how it was trained.
 
 use super::params::{ParamSpec, put_params, take_params};
+use super::report::Report;
 use super::unfinished::{Unfinished, UnfinishedSpec};
 use super::{ModelFile, Store, damaged, written};
-use crate::data::{Scale, Scaling};
+use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation, Gaussians};
 use crate::kernel::Own;
 use crate::mat::Mat;
-use crate::model::{BayesianGplvm, Certificate, Fit, Jitter, Outputs, Training};
-use crate::optim::StopReason;
+use crate::model::{BayesianGplvm, Jitter, Outputs};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -20,38 +20,6 @@ pub struct Labels {
     pub name: String,
     /// The label of each row; empty where it is missing.
     pub of: Vec<String>,
-}
-
-/// How a model was trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// The bound of the data as given.
-    pub bound: f64,
-    /// Iterations of the run that was kept.
-    pub iterations: usize,
-    /// Evaluations of that run.
-    pub evaluations: usize,
-    /// Whether it converged.
-    pub converged: bool,
-    /// Why it stopped.
-    pub stop_reason: StopReason,
-    /// Wall-clock time of the fit.
-    pub seconds: f64,
-    /// The bounds of all restarts; `None` where one failed.
-    pub restarts: Vec<Option<f64>>,
-    /// What Kzz needed on its diagonal beyond the usual jitter.
-    pub extra_jitter: f64,
-    /// How good the Ψ-statistics are.
-    pub certificate: Certificate,
-    /// The kernel as it was asked for.
-    pub kernel: String,
-    /// How the columns were scaled.
-    pub scale: Scale,
-    /// The seed of the starts.
-    pub seed: u64,
-    /// The bound after each iteration.
-    #[serde(skip)]
-    pub trace: Vec<f64>,
 }
 
 /// A trained Bayesian GPLVM with all that belongs to it.
@@ -69,27 +37,6 @@ pub struct Trained {
     pub report: Report,
     /// What is needed to go on with a training that is not over.
     pub unfinished: Option<Unfinished>,
-}
-
-impl Report {
-    /// Of a fit that took so long, with the settings and the kernel it began with.
-    pub fn new(fit: &Fit, training: &Training, kernel: impl Into<String>, seconds: f64) -> Self {
-        Report {
-            bound: fit.bound,
-            iterations: fit.iterations,
-            evaluations: fit.evaluations,
-            converged: fit.converged,
-            stop_reason: fit.stop_reason,
-            seconds,
-            restarts: fit.restarts.clone(),
-            extra_jitter: fit.extra_jitter,
-            certificate: fit.certificate.clone(),
-            kernel: kernel.into(),
-            scale: training.scale,
-            seed: training.seed,
-            trace: fit.trace.clone(),
-        }
-    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -114,8 +61,8 @@ struct Header {
 /// An expectation in a header.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ExpectationSpec {
-    expression: String,
-    max_nodes: Option<usize>,
+    pub(super) expression: String,
+    pub(super) max_nodes: Option<usize>,
     step: u64,
 }
 
@@ -218,7 +165,7 @@ impl Store for Trained {
             Some(spec) => Some(spec.labels(&file.take("labels", h.n, 1)?)?),
             None => None,
         };
-        let unfinished = h.unfinished.map(|spec| spec.take(&mut file, h.n, h.d)).transpose()?;
+        let unfinished = h.unfinished.map(|spec| spec.take(&mut file)).transpose()?;
         let mut report = h.report;
         report.trace = file.tensor("trace")?.as_slice().to_vec();
         Ok(Trained { model, columns: h.columns, labels, id: h.id, report, unfinished })
@@ -248,7 +195,9 @@ mod tests {
     use crate::file::{load, save};
     use crate::kernel::{Auto, Formula, Matern32, Scalar};
     use crate::model::Model;
+    use crate::model::Training;
     use crate::param::{Param, Parameterized};
+    use crate::recipe::Recipe;
     use std::ops::ControlFlow;
 
     fn trained(y: Mat, expectation: &str) -> Trained {
@@ -263,7 +212,7 @@ mod tests {
         let fit = training.fit(&y, &Matern32::new(2), &|_| ControlFlow::Continue(())).unwrap();
         let n = y.rows();
         Trained {
-            report: Report::new(&fit, &training, "matern32", 0.5),
+            report: Report::new(&fit, &Recipe::of("bayesian-gplvm"), 0.5).certified(&fit.model).unwrap(),
             model: fit.model,
             columns: (0..y.cols()).map(|j| format!("c{j}")).collect(),
             labels: Some(Labels { name: "class".into(), of: (0..n).map(|i| format!("{}", i % 2)).collect() }),

@@ -2,43 +2,16 @@
 
 use super::gplvm::{ExpectationSpec, LabelSpec, Labels, codes};
 use super::params::{ParamSpec, put_params, take_params};
+use super::report::Report;
+use super::unfinished::{Unfinished, UnfinishedSpec};
 use super::{ModelFile, Store, damaged, written};
-use crate::data::{Scale, Scaling};
+use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::kernel::Own;
 use crate::mat::Mat;
 use crate::model::{Gplvm, LatentPrior, LatentSpace, Outputs, Ppca};
-use crate::optim::StopReason;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-
-/// How a latent space was found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LatentReport {
-    /// log p(Y) of PPCA, log p(Y, X) of a GPLVM; for the data as given.
-    pub bound: f64,
-    /// Iterations of the run that was kept; 0 for the closed form.
-    pub iterations: usize,
-    /// Evaluations of that run.
-    pub evaluations: usize,
-    /// Whether it converged.
-    pub converged: bool,
-    /// Why it stopped.
-    pub stop_reason: StopReason,
-    /// Wall-clock time of the fit.
-    pub seconds: f64,
-    /// The bounds of all restarts; `None` where one failed.
-    pub restarts: Vec<Option<f64>>,
-    /// The kernel as it was asked for; `linear` for PPCA.
-    pub kernel: String,
-    /// How the columns were scaled.
-    pub scale: Scale,
-    /// The seed of the starts.
-    pub seed: u64,
-    /// What was maximised, after each iteration.
-    #[serde(skip)]
-    pub trace: Vec<f64>,
-}
 
 /// A GPLVM or a PPCA with all that belongs to it.
 #[derive(Clone)]
@@ -50,7 +23,9 @@ pub struct TrainedSpace {
     /// Classes of the training rows, if they were given.
     pub labels: Option<Labels>,
     /// How it was trained.
-    pub report: LatentReport,
+    pub report: Report,
+    /// What is needed to go on with a training that is not over.
+    pub unfinished: Option<Unfinished>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,7 +42,9 @@ struct Header {
     params: Vec<ParamSpec>,
     columns: Vec<String>,
     labels: Option<LabelSpec>,
-    report: LatentReport,
+    report: Report,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unfinished: Option<UnfinishedSpec>,
 }
 
 impl Store for TrainedSpace {
@@ -97,6 +74,7 @@ impl Store for TrainedSpace {
             columns: self.columns.clone(),
             labels,
             report: self.report.clone(),
+            unfinished: self.unfinished.as_ref().map(|u| u.put(&mut file)),
         };
         match &self.model {
             LatentSpace::Gplvm(m) => {
@@ -139,6 +117,7 @@ impl Store for TrainedSpace {
         };
         let mut report = h.report;
         report.trace = file.tensor("trace")?.as_slice().to_vec();
+        let unfinished = h.unfinished.map(|spec| spec.take(&mut file)).transpose()?;
         let model = match h.model.as_str() {
             "gplvm" => {
                 let kernel = own.parse(&h.kernel, h.latent_dim)?;
@@ -175,13 +154,14 @@ impl Store for TrainedSpace {
             }
             other => return Err(damaged(format!("its model `{other}` is not known"))),
         };
-        Ok(TrainedSpace { model, columns: h.columns, labels, report })
+        Ok(TrainedSpace { model, columns: h.columns, labels, report, unfinished })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Scale;
     use crate::file::{load, save};
     use crate::kernel::Matern32;
     use crate::model::{GplvmTraining, PpcaOptions};
@@ -199,19 +179,11 @@ mod tests {
         let trained = |model: LatentSpace| TrainedSpace {
             columns: vec!["a".into(), "b".into(), "c".into()],
             labels: Some(Labels { name: "l".into(), of: (0..9).map(|i| (i % 2).to_string()).collect() }),
-            report: LatentReport {
-                bound: 1.0,
-                iterations: 2,
-                evaluations: 3,
-                converged: true,
-                stop_reason: StopReason::ClosedForm,
-                seconds: 0.1,
-                restarts: vec![Some(1.0)],
-                kernel: "matern32".into(),
-                scale: Scale::Standardize,
-                seed: 0,
-                trace: if let LatentSpace::Ppca(m, _) = &model { m.trace.clone() } else { vec![1.0] },
-            },
+            unfinished: None,
+            report: Report::example(
+                Some(Scale::Standardize),
+                if let LatentSpace::Ppca(m, _) = &model { m.trace.clone() } else { vec![1.0] },
+            ),
             model,
         };
         models.map(trained).into()

@@ -31,14 +31,16 @@ mod latent_space;
 mod narx;
 mod params;
 mod regression;
+mod report;
 mod seal;
 mod unfinished;
 
-pub use gplvm::{Labels, Report, Trained};
-pub use latent_space::{LatentReport, TrainedSpace};
+pub use gplvm::{Labels, Trained};
+pub use latent_space::TrainedSpace;
 pub use narx::TrainedNarx;
 pub use params::{ParamSpec, put_params, take_params};
-pub use regression::{RegressionReport, TrainedRegression};
+pub use regression::TrainedRegression;
+pub use report::Report;
 pub use unfinished::Unfinished;
 
 use crate::data::replace::write_file;

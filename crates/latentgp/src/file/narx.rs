@@ -1,6 +1,7 @@
 //! The model file of a GP-NARX: the regression inside, what its windows are of, and the series it was trained on.
 
-use super::regression::{RegressionReport, TrainedRegression};
+use super::regression::TrainedRegression;
+use super::report::Report;
 use super::{ModelFile, Store, damaged};
 use crate::data::Scaling;
 use crate::data::lags::Lags;
@@ -25,7 +26,7 @@ pub struct TrainedNarx {
     /// The names of the exogenous inputs.
     pub exogenous_names: Vec<String>,
     /// How it was trained.
-    pub report: RegressionReport,
+    pub report: Report,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -54,6 +55,7 @@ impl TrainedNarx {
             targets: self.names.clone(),
             classes: Vec::new(),
             report: self.report.clone(),
+            unfinished: None,
         }
     }
 }
@@ -130,6 +132,7 @@ impl Store for TrainedNarx {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Scale;
     use crate::data::airline;
     use crate::file::{load, save};
     use crate::kernel::{Linear, Rbf};
@@ -148,20 +151,7 @@ mod tests {
             Narx::new(&series, exogenous.as_ref(), lags, Rbf::new(q) + Linear::new(q), &options).unwrap();
         let how = Restarts { max_iterations: 5, ..Default::default() };
         let fitted = start.fit(&how, &|_| ControlFlow::Continue(())).unwrap();
-        let report = RegressionReport {
-            log_evidence: fitted.evidence,
-            iterations: fitted.iterations,
-            evaluations: fitted.evaluations,
-            converged: fitted.converged,
-            stop_reason: fitted.stop_reason,
-            seconds: 0.1,
-            restarts: fitted.runs.clone(),
-            kernel: "rbf + linear".into(),
-            scale: None,
-            seed: 0,
-            scores: vec![],
-            trace: fitted.trace.clone(),
-        };
+        let report = Report::example(Some(Scale::Standardize), fitted.trace);
         TrainedNarx {
             model: fitted.model,
             series,

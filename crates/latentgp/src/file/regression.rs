@@ -3,8 +3,10 @@
 
 use super::gplvm::ExpectationSpec;
 use super::params::{ParamSpec, put_params, take_params};
+use super::report::Report;
+use super::unfinished::{Unfinished, UnfinishedSpec};
 use super::{ModelFile, Store, damaged, written};
-use crate::data::{Scale, Scaling};
+use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{Gaussians, Mixed};
 use crate::kernel::Own;
@@ -12,43 +14,12 @@ use crate::likelihood::{Link, Observations};
 use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::model::{
-    Jitter, Laplace, Outputs, Regression, Regressor, Scores, SparseRegression, SpgpDr, Supervised, Svgp,
+    Jitter, Laplace, Outputs, Regression, Regressor, SparseRegression, SpgpDr, Supervised, Svgp,
     UncertainInputs, Vdmgp, WeightPrior,
 };
-use crate::optim::StopReason;
 use crate::param::Param;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-/// How a regression was trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RegressionReport {
-    /// The log evidence of the data as given, or its bound or approximation.
-    pub log_evidence: f64,
-    /// Iterations of the run that was kept.
-    pub iterations: usize,
-    /// Evaluations of that run.
-    pub evaluations: usize,
-    /// Whether it converged.
-    pub converged: bool,
-    /// Why it stopped.
-    pub stop_reason: StopReason,
-    /// Wall-clock time of the fit.
-    pub seconds: f64,
-    /// The log evidences of all restarts; `None` where one failed.
-    pub restarts: Vec<Option<f64>>,
-    /// The kernel as it was asked for.
-    pub kernel: String,
-    /// How the targets were scaled; `None` where they are classes or counts.
-    pub scale: Option<Scale>,
-    /// The seed of the starts.
-    pub seed: u64,
-    /// On rows that were held out, if there were any: of every target.
-    pub scores: Vec<Option<Scores>>,
-    /// What was maximised, after each iteration.
-    #[serde(skip)]
-    pub trace: Vec<f64>,
-}
+use serde_json::{Value, json};
 
 /// A trained regression with all that belongs to it.
 #[derive(Clone)]
@@ -64,7 +35,9 @@ pub struct TrainedRegression {
     /// The names of the classes, where classes are the target.
     pub classes: Vec<String>,
     /// How it was trained.
-    pub report: RegressionReport,
+    pub report: Report,
+    /// What is needed to go on with a training that is not over.
+    pub unfinished: Option<Unfinished>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -91,7 +64,9 @@ struct Header {
     input_std: Vec<Option<String>>,
     targets: Vec<String>,
     classes: Vec<String>,
-    report: RegressionReport,
+    report: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unfinished: Option<UnfinishedSpec>,
 }
 
 /// The prior of the weights of a variational projection.
@@ -130,7 +105,8 @@ impl TrainedRegression {
             input_std: self.input_std.clone(),
             targets: self.targets.clone(),
             classes: self.classes.clone(),
-            report: self.report.clone(),
+            report: Value::Null,
+            unfinished: None,
         }
     }
 
@@ -396,6 +372,8 @@ impl Store for TrainedRegression {
         let mut header = self.header();
         self.put(&mut header, &mut file);
         header.params = put_params(self.model.model(), &mut file);
+        header.report = self.report.of_regression()?;
+        header.unfinished = self.unfinished.as_ref().map(|u| u.put(&mut file));
         let trace = Mat::from_vec(1, self.report.trace.len(), self.report.trace.clone())?;
         file.tensors.insert("trace".into(), trace);
         file.header = serde_json::to_value(header).map_err(|e| Error::data("model file", e.to_string()))?;
@@ -414,7 +392,9 @@ impl Store for TrainedRegression {
         }
         let mut model = h.model(&mut file, own)?;
         take_params(model.parameters_mut(), &h.params, &mut file)?;
-        let mut report = h.report;
+        let unfinished = h.unfinished.map(|spec| spec.take(&mut file)).transpose()?;
+        let mut report: Report =
+            serde_json::from_value(h.report).map_err(|e| damaged(format!("in the header, {e}")))?;
         report.trace = file.tensor("trace")?.as_slice().to_vec();
         Ok(TrainedRegression {
             model,
@@ -423,6 +403,7 @@ impl Store for TrainedRegression {
             targets: h.targets,
             classes: h.classes,
             report,
+            unfinished,
         })
     }
 }
@@ -430,6 +411,7 @@ impl Store for TrainedRegression {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Scale;
     use crate::file::{load, save};
     use crate::kernel::Matern32;
     use crate::model::{RegressionOptions, SparseOptions};
@@ -448,20 +430,8 @@ mod tests {
             input_std: vec![],
             targets: names("y", d),
             classes: names("c", classes),
-            report: RegressionReport {
-                log_evidence: model.model().log_evidence(None).unwrap(),
-                iterations: 3,
-                evaluations: 4,
-                converged: true,
-                stop_reason: StopReason::Gradient,
-                seconds: 0.5,
-                restarts: vec![Some(1.0), None],
-                kernel: "matern32".into(),
-                scale: Some(Scale::Standardize),
-                seed: 7,
-                scores: vec![Some(Scores { n: 3, rmse: Some(0.1), ..Scores::default() })],
-                trace: vec![0.5, 1.0],
-            },
+            unfinished: None,
+            report: Report::example(Some(Scale::Standardize), vec![1.0, 2.0]),
             model,
         }
     }

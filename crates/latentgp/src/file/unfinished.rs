@@ -6,20 +6,19 @@ use super::gplvm::ExpectationSpec;
 use super::{ModelFile, damaged};
 use crate::data::Scale;
 use crate::error::Result;
+use crate::fit::{Place, Run};
 use crate::mat::Mat;
-use crate::model::{Jitter, Place, Run, Training};
+use crate::recipe::{Data, Recipe};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is needed to go on: see [`Training::resume`].
+/// What is needed to go on: see [`Job::fit`](crate::recipe::Job::fit).
 #[derive(Clone)]
 pub struct Unfinished {
     /// The settings.
-    pub training: Training,
-    /// The kernel at the start, as it was asked for.
-    pub kernel: String,
-    /// Y as given.
-    pub y: Mat,
+    pub recipe: Recipe,
+    /// The data as given.
+    pub data: Data,
     /// Where the restarts stand; those that are missing have not begun.
     pub runs: Vec<Run>,
     /// Seconds that were spent before.
@@ -28,11 +27,19 @@ pub struct Unfinished {
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct UnfinishedSpec {
-    training: TrainingSpec,
-    kernel: String,
+    #[serde(flatten)]
+    how: How,
     /// Each run without its arrays.
     runs: Vec<Value>,
     seconds: f64,
+}
+
+/// The settings: a recipe, or what version 0.1 wrote of a Bayesian GPLVM.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum How {
+    Recipe { recipe: Recipe, classes: usize },
+    Training { training: TrainingSpec, kernel: String },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -51,36 +58,52 @@ struct TrainingSpec {
 }
 
 impl TrainingSpec {
-    fn of(t: &Training) -> Self {
-        TrainingSpec {
-            latent_dim: t.latent_dim,
-            inducing: t.inducing,
-            expectation: ExpectationSpec::of(&*t.expectation),
-            scale: t.scale,
-            noise: t.noise,
-            variance: t.variance,
-            hold: t.hold,
-            max_iterations: t.max_iterations,
-            restarts: t.restarts,
-            seed: t.seed,
-            jitter: [t.jitter.kzz, t.jitter.b],
+    fn recipe(self, kernel: String) -> Recipe {
+        Recipe {
+            kernel: Some(kernel),
+            latent_dim: Some(self.latent_dim),
+            inducing: Some(self.inducing),
+            expectation: Some(self.expectation.expression),
+            max_nodes: self.expectation.max_nodes,
+            scale: Some(self.scale),
+            noise: Some(self.noise),
+            variance: Some(self.variance),
+            hold: Some(self.hold),
+            max_iterations: Some(self.max_iterations),
+            restarts: Some(self.restarts),
+            seed: self.seed,
+            jitter: Some(self.jitter),
+            ..Recipe::of("bayesian-gplvm")
         }
     }
+}
 
-    fn training(&self) -> Result<Training> {
-        Ok(Training {
-            latent_dim: self.latent_dim,
-            inducing: self.inducing,
-            expectation: self.expectation.parse()?,
-            scale: self.scale,
-            noise: self.noise,
-            variance: self.variance,
-            hold: self.hold,
-            max_iterations: self.max_iterations,
-            restarts: self.restarts,
-            seed: self.seed,
-            jitter: Jitter { kzz: self.jitter[0], b: self.jitter[1] },
-        })
+/// The arrays of the data, by name.
+fn arrays(data: &Data) -> Vec<(&'static str, &Mat)> {
+    match data {
+        Data::Table { y } => vec![("resume.y", y)],
+        Data::Pairs { x, x_std, y, .. } => {
+            let std = x_std.iter().map(|std| ("resume.x_std", std));
+            [("resume.x", x), ("resume.y", y)].into_iter().chain(std).collect()
+        }
+        Data::Series { series, exogenous } => {
+            let inputs = exogenous.iter().map(|u| ("resume.exogenous", u));
+            std::iter::once(("resume.series", series)).chain(inputs).collect()
+        }
+    }
+}
+
+fn data_of(file: &mut ModelFile, classes: usize) -> Result<Data> {
+    let mut take = |name: &str| file.tensors.remove(name);
+    let data = match (take("resume.series"), take("resume.x"), take("resume.y")) {
+        (Some(series), ..) => Data::Series { series, exogenous: take("resume.exogenous") },
+        (None, Some(x), Some(y)) => Data::Pairs { x, x_std: take("resume.x_std"), y, classes },
+        (None, None, Some(y)) => Data::Table { y },
+        _ => return Err(damaged("the data of its training are missing")),
+    };
+    match arrays(&data).iter().any(|(_, a)| a.is_empty()) {
+        true => Err(damaged("the data of its training are empty")),
+        false => Ok(data),
     }
 }
 
@@ -108,7 +131,9 @@ fn vectors(run: &mut Run) -> Vec<(&'static str, &mut Vec<f64>)> {
 
 impl Unfinished {
     pub(super) fn put(&self, file: &mut ModelFile) -> UnfinishedSpec {
-        file.tensors.insert("resume.y".into(), self.y.clone());
+        for (name, of) in arrays(&self.data) {
+            file.tensors.insert(name.into(), of.clone());
+        }
         let mut put = |(k, run): (usize, &Run)| {
             let mut run = run.clone();
             for (name, of) in vectors(&mut run) {
@@ -118,18 +143,23 @@ impl Unfinished {
             }
             serde_json::to_value(run).expect("numbers and names")
         };
+        let classes = if let Data::Pairs { classes, .. } = &self.data { *classes } else { 0 };
         UnfinishedSpec {
-            training: TrainingSpec::of(&self.training),
-            kernel: self.kernel.clone(),
             runs: self.runs.iter().enumerate().map(&mut put).collect(),
+            how: How::Recipe { recipe: self.recipe.clone(), classes },
             seconds: self.seconds,
         }
     }
 }
 
 impl UnfinishedSpec {
-    pub(super) fn take(self, file: &mut ModelFile, n: usize, d: usize) -> Result<Unfinished> {
-        let y = file.take("resume.y", n, d)?;
+    pub(super) fn take(self, file: &mut ModelFile) -> Result<Unfinished> {
+        let (recipe, classes) = match self.how {
+            How::Recipe { recipe, classes } => (recipe, classes),
+            How::Training { training, kernel } => (training.recipe(kernel), 0),
+        };
+        recipe.check()?;
+        let data = data_of(file, classes)?;
         let mut runs = Vec::with_capacity(self.runs.len());
         for (k, value) in self.runs.into_iter().enumerate() {
             let mut run: Run = serde_json::from_value(value)
@@ -141,13 +171,7 @@ impl UnfinishedSpec {
             }
             runs.push(run);
         }
-        Ok(Unfinished {
-            training: self.training.training()?,
-            kernel: self.kernel,
-            y,
-            runs,
-            seconds: self.seconds,
-        })
+        Ok(Unfinished { recipe, data, runs, seconds: self.seconds })
     }
 }
 
@@ -155,51 +179,49 @@ impl UnfinishedSpec {
 mod tests {
     use super::*;
     use crate::data::oil_flow;
-    use crate::expectation;
     use crate::file::{Report, Store, Trained};
-    use crate::kernel;
+    use crate::fit::go_on;
+    use crate::model::Model;
+    use crate::recipe::Learnt;
     use std::ops::ControlFlow;
 
     #[test]
     fn a_training_stored_half_way_ends_at_the_same_bits() {
         for rule in ["unscented", "monte_carlo(samples=3, seed=1, fresh=true)"] {
-            let training = Training {
-                inducing: 5,
-                hold: 3,
-                max_iterations: 8,
-                restarts: 2,
-                expectation: expectation::parse(rule).unwrap(),
-                ..Training::default()
+            let recipe = Recipe {
+                kernel: Some("matern32".into()),
+                inducing: Some(5),
+                hold: Some(3),
+                max_iterations: Some(8),
+                restarts: Some(2),
+                expectation: Some(rule.into()),
+                ..Recipe::of("bayesian-gplvm")
             };
-            let y = oil_flow::simulate(14, 1).y;
-            let kernel = kernel::parse("matern32", 2).unwrap();
-            let whole = training.fit(&y, &*kernel, &|_| ControlFlow::Continue(())).unwrap();
-            let stop = |p: &crate::model::Progress| match p.iteration >= 5 {
+            let data = Data::Table { y: oil_flow::simulate(14, 1).y };
+            let job = recipe.job(data.clone(), None).unwrap();
+            let whole = job.fit(Vec::new(), &go_on).unwrap();
+            let stop = |run: &Run| match run.total_iterations() >= 5 {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             };
-            let part = training.fit(&y, &*kernel, &stop).unwrap();
+            let part = job.fit(Vec::new(), &stop).unwrap();
+            let report = Report::new(&part, &recipe, 1.0);
+            let Learnt::BayesianGplvm(model) = part.model else { panic!("another model") };
+            let report = report.certified(&model).unwrap();
             let stored = Trained {
-                report: Report::new(&part, &training, "matern32", 1.0),
-                columns: (0..y.cols()).map(|j| j.to_string()).collect(),
+                columns: (0..12).map(|j| j.to_string()).collect(),
                 labels: None,
                 id: None,
-                unfinished: Some(Unfinished {
-                    training,
-                    kernel: "matern32".into(),
-                    y,
-                    runs: part.runs,
-                    seconds: 1.0,
-                }),
-                model: part.model,
+                unfinished: Some(Unfinished { recipe, data, runs: part.runs, seconds: 1.0 }),
+                model: *model,
+                report,
             };
             let bytes = stored.to_file().unwrap().to_bytes().unwrap();
             let read = Trained::from_file(ModelFile::from_bytes(&bytes).unwrap()).unwrap();
-            let Unfinished { training, kernel, y, runs, .. } = read.unfinished.unwrap();
-            let kernel = kernel::parse(&kernel, training.latent_dim).unwrap();
-            let rest = training.resume(&y, &*kernel, runs, &|_| ControlFlow::Continue(())).unwrap();
-            assert_eq!((rest.bound, &rest.trace), (whole.bound, &whole.trace), "{rule}");
-            assert_eq!(rest.model.mean.value, whole.model.mean.value);
+            assert!(read.model.log_evidence(None).unwrap().is_finite());
+            let Unfinished { recipe, data, runs, .. } = read.unfinished.unwrap();
+            let rest = recipe.job(data, None).unwrap().fit(runs, &go_on).unwrap();
+            assert_eq!((rest.evidence, &rest.trace), (whole.evidence, &whole.trace), "{rule}");
         }
     }
 }

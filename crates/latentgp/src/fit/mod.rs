@@ -126,17 +126,7 @@ impl<M> Fitted<M> {
             runs,
         } = self;
         let model = of(model);
-        Fitted {
-            model,
-            evidence,
-            iterations,
-            evaluations,
-            converged,
-            stop_reason,
-            trace,
-            restarts,
-            runs,
-        }
+        Fitted { model, evidence, iterations, evaluations, converged, stop_reason, trace, restarts, runs }
     }
 
     /// What the optimiser reached, priors included.

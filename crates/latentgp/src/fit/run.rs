@@ -278,9 +278,9 @@ impl Method {
 mod tests {
     use super::*;
     use crate::expectation;
+    use crate::fit::{Fitted, go_on, model_at, train};
     use crate::kernel::Matern32;
     use crate::mat::Mat;
-    use crate::fit::{Fitted, go_on, model_at, train};
     use crate::model::{BayesianGplvm, Training};
     use crate::param::Parameterized;
     use std::ops::ControlFlow;

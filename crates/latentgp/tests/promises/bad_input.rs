@@ -11,9 +11,9 @@ fn wave(n: usize, d: usize) -> Mat {
 
 /// Fits, projects, reconstructs and imputes; every number must be finite.
 fn use_all(y: &Mat, training: &Training) -> Result<(), Error> {
-    let go = |_: &latentgp::model::Progress| ControlFlow::Continue(());
+    let go = |_: &latentgp::fit::Run| ControlFlow::Continue(());
     let fit = training.fit(y, &Matern32::new(training.latent_dim), &go)?;
-    assert!(fit.bound.is_finite() && fit.trace.iter().all(|b| b.is_finite()));
+    assert!(fit.evidence.is_finite() && fit.trace.iter().all(|b| b.is_finite()));
     let model = &fit.model;
     for (name, p) in latentgp::param::Parameterized::params(model) {
         assert!(p.value.is_finite(), "{name}");
@@ -28,7 +28,7 @@ fn use_all(y: &Mat, training: &Training) -> Result<(), Error> {
             && imputed.latent.bound.iter().all(|b| b.is_finite())
     );
     assert!(model.relevance(&posterior)?.iter().all(|r| r.is_finite()));
-    let c = &fit.certificate;
+    let c = fit.model.certificate().unwrap();
     assert!(c.psi1.is_finite() && c.psi2.is_finite() && c.bound.is_finite());
     Ok(())
 }

@@ -213,7 +213,7 @@ fn quick() -> Training {
     Training { inducing: 8, max_iterations: 60, hold: 10, ..Training::default() }
 }
 
-fn go(_: &latentgp::model::Progress) -> ControlFlow<()> {
+fn go(_: &latentgp::fit::Run) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -225,7 +225,7 @@ fn the_bound_is_that_of_the_data_as_given_and_the_latent_space_does_not_change_w
         let (plain, twice) = (fit(&y, scale), fit(&y.map(|v| 4.0 * v), scale));
         assert_eq!(plain.model.mean.value, twice.model.mean.value, "a power of two moves no bit");
         let jacobian = -((20 * 4) as f64) * 4f64.ln();
-        close("bound of 4·Y", &[twice.bound], &[plain.bound + jacobian], 1e-12);
+        close("bound of 4·Y", &[twice.evidence], &[plain.evidence + jacobian], 1e-12);
         let start = |y: &Mat| Training { scale, ..quick() }.start(y, &Matern32::new(2), 0).unwrap();
         let (a, b) = (start(&y), start(&y.map(|v| 3.7 * v + 11.0)));
         close("start of 3.7·Y + 11", b.mean.as_slice(), a.mean.as_slice(), 1e-9);

@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 const EXACT: f64 = 1e-6;
 
-fn go(_: &latentgp::model::Progress) -> ControlFlow<()> {
+fn go(_: &latentgp::fit::Run) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 

@@ -19,9 +19,11 @@ use crate::model::shared::supervised::check_range;
 use crate::model::{Model, Outputs};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{InputMap, Posterior, Prediction};
+use serde::{Deserialize, Serialize};
 
 /// The mean function that a regression starts with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MeanKind {
     /// None: the process is around the mean of the scaling.
     #[default]
@@ -451,12 +453,12 @@ mod tests {
         let one = how.fit(&start, &go).unwrap();
         let two = how.fit(&start, &go).unwrap();
         assert_eq!(param::values(&one.model), param::values(&two.model));
-        assert_eq!(one.runs.len(), 4);
-        assert!(one.runs.iter().flatten().all(|r| *r <= one.evidence + 1e-9));
-        assert!(one.runs.iter().flatten().any(|r| (r - one.runs[0].unwrap()).abs() > 1e-9));
+        assert_eq!(one.restarts.len(), 4);
+        assert!(one.restarts.iter().flatten().all(|r| *r <= one.evidence + 1e-9));
+        assert!(one.restarts.iter().flatten().any(|r| (r - one.restarts[0].unwrap()).abs() > 1e-9));
         assert!(one.evidence > start.log_evidence(None).unwrap());
         let alone = Restarts { runs: 1, ..how }.fit(&start, &go).unwrap();
-        assert_eq!(alone.runs[0], one.runs[0]);
+        assert_eq!(alone.restarts[0], one.restarts[0]);
     }
 
     #[test]

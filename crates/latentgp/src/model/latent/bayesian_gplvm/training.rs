@@ -103,7 +103,7 @@ impl Training {
         Ok(model)
     }
 
-    fn check(&self, y: &Mat) -> Result<()> {
+    pub(crate) fn check(&self, y: &Mat) -> Result<()> {
         if y.rows() == 0 || y.cols() == 0 {
             return Err(Error::data(
                 "the data",

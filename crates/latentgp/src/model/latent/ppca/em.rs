@@ -16,11 +16,11 @@ pub struct PpcaFit {
     pub model: Ppca,
     /// Y as given, NaN where a cell is missing.
     pub y: Mat,
-    scaled: Mat,
+    pub(super) scaled: Mat,
     /// σ² stays above this.
-    floor: f64,
+    pub(super) floor: f64,
     /// EM stops when an iteration adds no more than this part of the log likelihood.
-    tolerance: f64,
+    pub(super) tolerance: f64,
 }
 
 /// The plan of a fit of a table: closed form, or EM where a cell is missing.
@@ -73,7 +73,7 @@ impl PpcaFit {
     }
 
     /// EM until it stands still, its limit is reached, or the watch asks to stop.
-    fn iterate(&mut self, run: &mut Run, limit: usize, watch: &OnIteration<'_>) -> Result<bool> {
+    pub(super) fn iterate(&mut self, run: &mut Run, limit: usize, watch: &OnIteration<'_>) -> Result<bool> {
         let parts = parts(&self.scaled);
         let observed: Vec<usize> =
             (0..self.y.cols()).map(|j| self.y.col(j).iter().filter(|v| !v.is_nan()).count()).collect();

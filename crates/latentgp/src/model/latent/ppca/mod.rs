@@ -301,7 +301,7 @@ fn closed_form(y: &Mat, q: usize, scaling: Scaling) -> Result<Ppca> {
 mod tests {
     use super::*;
     use crate::check::{differences, relative_error};
-    use crate::fit::Run;
+    use crate::fit::{Run, Stage};
     use std::ops::ControlFlow;
 
     fn data(n: usize, d: usize) -> Mat {
@@ -426,11 +426,11 @@ mod tests {
         let mut other = best.clone();
         other.w.as_mut_slice().iter_mut().enumerate().for_each(|(i, w)| *w += 0.3 * (i as f64).sin());
         other.noise *= 3.0;
-        other
-            .expect_and_maximise(&y, 1e-12, &PpcaOptions { tolerance: 1e-14, ..options(2) }, &|_| {
-                ControlFlow::Continue(())
-            })
-            .unwrap();
+        let mut em =
+            PpcaFit { model: other, y: y.clone(), scaled: y.clone(), floor: 1e-12, tolerance: 1e-14 };
+        let mut run = Run::new(0, Stage::Free, Vec::new());
+        em.iterate(&mut run, 5000, &fit::go_on).unwrap();
+        let other = em.model;
         assert!((other.noise - best.noise).abs() < 1e-5 * best.noise);
         let (a, b) = (linalg::mul_nt(&other.w, &other.w), linalg::mul_nt(&best.w, &best.w));
         assert!(relative_error(a.as_slice(), b.as_slice(), 0.0) < 1e-4);

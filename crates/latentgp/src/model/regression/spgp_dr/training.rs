@@ -109,7 +109,13 @@ impl SpgpDrTraining {
 
     /// The plan of [`fit_uncertain`](Self::fit_uncertain).
     pub fn plan(&self, x: &Mat, std: Option<&Mat>, y: &Mat, kernel: &dyn Kernel) -> SpgpDrPlan {
-        SpgpDrPlan { how: self.clone(), x: x.clone(), std: std.cloned(), y: y.clone(), kernel: kernel.boxed() }
+        SpgpDrPlan {
+            how: self.clone(),
+            x: x.clone(),
+            std: std.cloned(),
+            y: y.clone(),
+            kernel: kernel.boxed(),
+        }
     }
 
     /// The model at the start of a restart of [`fit_uncertain`](Self::fit_uncertain).
@@ -252,7 +258,7 @@ mod tests {
             let found = fit.model.posterior().unwrap().predict(&x.select_rows(&test)).unwrap();
             let error = nmse(&truth, found.mean.as_slice()).unwrap();
             assert!(error < most, "{projection:?}: {error}");
-            assert_eq!(fit.runs.len(), 2);
+            assert_eq!(fit.restarts.len(), 2);
             let lengthscales_move =
                 fit.model.kernel.params().iter().any(|(n, p)| n == "lengthscale" && !p.fixed);
             assert_eq!(lengthscales_move, projection == ProjectionStart::Identity);
@@ -306,8 +312,9 @@ mod tests {
         let how = SpgpDrTraining { max_iterations: 30, seed: 4, ..Default::default() };
         let run = |watch: &OnIteration<'_>| how.fit(&x, &y, &Rbf::new(2), watch).unwrap();
         assert_eq!(run(QUIET).evidence.to_bits(), run(QUIET).evidence.to_bits());
-        let stopped =
-            run(&|at| if at.iteration < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) });
+        let stopped = run(&|at| {
+            if at.total_iterations() < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
         assert_eq!((stopped.iterations, stopped.stop_reason), (3, StopReason::Asked));
     }
 }

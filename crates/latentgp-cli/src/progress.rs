@@ -3,6 +3,7 @@
 use crate::out;
 use crate::words::short;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use latentgp::fit::Run;
 use std::io::IsTerminal;
 use std::sync::Mutex;
 
@@ -30,9 +31,9 @@ impl Progress {
     }
 
     /// One more iteration of a restart.
-    pub fn see(&self, restart: usize, iteration: usize, bound: f64) {
+    pub fn see(&self, run: &Run) {
         let mut seen = self.seen.lock().unwrap_or_else(|e| e.into_inner());
-        seen[restart] = (iteration, bound);
+        seen[run.restart] = (run.total_iterations(), run.bound().unwrap_or(f64::NEG_INFINITY));
         if let Some(bar) = &self.bar {
             bar.set_position(seen.iter().map(|s| s.0 as u64).sum());
             let best = seen.iter().map(|s| s.1).fold(f64::NEG_INFINITY, f64::max);

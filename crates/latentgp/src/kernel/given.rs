@@ -1,6 +1,6 @@
 //! What the text of a kernel says of its parameters.
 
-use latentgp::kernel::Kernel;
+use super::Kernel;
 
 /// Whether the text sets a parameter, such as `period=12`; what is in square brackets says other things.
 pub fn gives_values(text: &str, kernel: &dyn Kernel) -> bool {
@@ -24,7 +24,7 @@ pub fn gives_values(text: &str, kernel: &dyn Kernel) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latentgp::kernel;
+    use crate::kernel;
 
     #[test]
     fn values_in_a_kernel_are_seen() {

@@ -1,0 +1,120 @@
+//! How a model was trained: one report for every model.
+
+use crate::data::Scale;
+use crate::error::{Error, Result};
+use crate::fit::Fitted;
+use crate::model::{BayesianGplvm, Certificate, Scores};
+use crate::optim::StopReason;
+use crate::recipe::Recipe;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How a model was trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The log evidence of the data as given, its bound or its approximation; the log density of data and positions
+    /// where these are points.
+    #[serde(rename = "bound", alias = "log_evidence")]
+    pub evidence: f64,
+    /// Iterations of the run that was kept; 0 for a closed form.
+    pub iterations: usize,
+    /// Evaluations of that run.
+    pub evaluations: usize,
+    /// Whether it converged.
+    pub converged: bool,
+    /// Why it stopped.
+    pub stop_reason: StopReason,
+    /// Wall-clock time of the fit.
+    pub seconds: f64,
+    /// The evidences of all restarts; `None` where one failed.
+    pub restarts: Vec<Option<f64>>,
+    /// What Kzz needed on its diagonal beyond the usual jitter, of a Bayesian GPLVM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_jitter: Option<f64>,
+    /// How good the Ψ-statistics are, of a Bayesian GPLVM; empty until its fit is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Certificate>,
+    /// The kernel as it was asked for.
+    pub kernel: String,
+    /// How data or targets were scaled; `None` where targets are classes or counts.
+    pub scale: Option<Scale>,
+    /// The seed of the starts.
+    pub seed: u64,
+    /// On rows that were held out, if there were any: of every target.
+    #[serde(default, skip_serializing)]
+    pub scores: Vec<Option<Scores>>,
+    /// What was maximised, after each iteration.
+    #[serde(skip)]
+    pub trace: Vec<f64>,
+}
+
+impl Report {
+    /// Of a fit by a recipe that took so long.
+    pub fn new<M>(fit: &Fitted<M>, recipe: &Recipe, seconds: f64) -> Self {
+        Report {
+            evidence: fit.evidence,
+            iterations: fit.iterations,
+            evaluations: fit.evaluations,
+            converged: fit.converged,
+            stop_reason: fit.stop_reason,
+            seconds,
+            restarts: fit.restarts.clone(),
+            extra_jitter: None,
+            certificate: None,
+            kernel: recipe.kernel_text().into(),
+            scale: recipe.is_gaussian().then(|| recipe.scale()),
+            seed: recipe.seed,
+            scores: Vec::new(),
+            trace: fit.trace.clone(),
+        }
+    }
+
+    /// The same with what is known of Ψ and Kzz; of a fit that is not over, nothing is worked out.
+    pub fn certified(self, model: &BayesianGplvm) -> Result<Self> {
+        let over = self.stop_reason != StopReason::Asked;
+        Ok(Report {
+            extra_jitter: Some(if over { model.extra_jitter()? } else { 0.0 }),
+            certificate: Some(if over { model.certificate()? } else { Certificate::default() }),
+            ..self
+        })
+    }
+
+    /// The certificate, where there is one that says something.
+    pub fn known_certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref().filter(|c| !c.expectation.is_empty())
+    }
+
+    /// As the header of a regression has it.
+    pub(super) fn of_regression(&self) -> Result<Value> {
+        let fail = |e: serde_json::Error| Error::data("model file", e.to_string());
+        let mut all = serde_json::to_value(self).map_err(fail)?;
+        let fields = all.as_object_mut().expect("a report has fields");
+        let evidence = fields.remove("bound").unwrap_or(Value::Null);
+        fields.insert("log_evidence".into(), evidence);
+        fields.insert("scores".into(), serde_json::to_value(&self.scores).map_err(fail)?);
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+impl Report {
+    /// Of a fit that never was.
+    pub(super) fn example(scale: Option<Scale>, trace: Vec<f64>) -> Self {
+        Report {
+            evidence: 1.0,
+            iterations: 2,
+            evaluations: 3,
+            converged: true,
+            stop_reason: StopReason::Value,
+            seconds: 0.1,
+            restarts: vec![Some(1.0), None],
+            extra_jitter: None,
+            certificate: None,
+            kernel: "matern32".into(),
+            scale,
+            seed: 7,
+            scores: Vec::new(),
+            trace,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Latent spaces.
+
+use super::{Job, Learnt, Recipe, job};
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::mat::Mat;
+use crate::model::{GplvmTraining, LatentSpace, PpcaOptions, Training};
+
+impl Recipe {
+    pub(super) fn latent(&self, y: &Mat, kernel: Option<Box<dyn Kernel>>) -> Result<Box<dyn Job>> {
+        match self.model.as_str() {
+            "ppca" => {
+                let usual = PpcaOptions::default();
+                let how = PpcaOptions {
+                    latent_dim: self.latent_dim.unwrap_or(usual.latent_dim),
+                    scale: self.scale(),
+                    max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
+                    ..usual
+                };
+                job(how.plan(y)?, |fit| Learnt::Space(LatentSpace::Ppca(Box::new(fit.model), fit.y)))
+            }
+            "gplvm" => {
+                let usual = GplvmTraining::default();
+                let how = GplvmTraining {
+                    latent_dim: self.latent_dim.unwrap_or(usual.latent_dim),
+                    scale: self.scale(),
+                    noise: self.noise.unwrap_or(usual.noise),
+                    hold: self.hold.unwrap_or(usual.hold),
+                    max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
+                    restarts: self.restarts.unwrap_or(usual.restarts),
+                    seed: self.seed,
+                    ..usual
+                };
+                let kernel = self.kernel_on(how.latent_dim, kernel)?;
+                // Positions are points while the model is fitted: the rule serves for what is decoded later.
+                let rule = self.rule(&*kernel, how.latent_dim)?;
+                job(how.plan(y, &*kernel), move |mut model| {
+                    model.expectation = rule.clone();
+                    Learnt::Space(LatentSpace::Gplvm(Box::new(model)))
+                })
+            }
+            _ => {
+                let usual = Training::default();
+                let latent_dim = self.latent_dim.unwrap_or(usual.latent_dim);
+                let kernel = self.kernel_on(latent_dim, kernel)?;
+                let how = Training {
+                    latent_dim,
+                    inducing: self.inducing.unwrap_or(usual.inducing),
+                    expectation: self.rule(&*kernel, latent_dim)?,
+                    scale: self.scale(),
+                    noise: self.noise.unwrap_or(usual.noise),
+                    variance: self.variance.unwrap_or(usual.variance),
+                    hold: self.hold.unwrap_or(usual.hold),
+                    max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
+                    restarts: self.restarts.unwrap_or(usual.restarts),
+                    seed: self.seed,
+                    jitter: self.jitter_or(usual.jitter),
+                };
+                // Data that no restart can start from are refused before the threads begin.
+                how.check(y)?;
+                job(how.plan(y, &*kernel), |model| Learnt::BayesianGplvm(Box::new(model)))
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Which options a model has: those without effect are refused, not passed over.
+
+use super::Recipe;
+use crate::error::{Error, Result};
+use crate::expectation;
+use crate::model::{SparseOptions, Training, VdmgpTraining};
+
+/// What a model is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Positions of rows that were not observed.
+    Latent,
+    /// Targets on inputs.
+    Regression,
+    /// The next values of series.
+    Series,
+}
+
+/// The names of all models, by family.
+pub const FAMILIES: [(Family, &[&str]); 3] = [
+    (Family::Latent, &["bayesian-gplvm", "gplvm", "ppca"]),
+    (Family::Regression, &["gp", "sparse", "spgp-dr", "vdmgp"]),
+    (Family::Series, &["narx"]),
+];
+
+impl Family {
+    pub(super) fn data(self) -> &'static str {
+        match self {
+            Family::Latent => "a table",
+            Family::Regression => "inputs with targets",
+            Family::Series => "series",
+        }
+    }
+}
+
+/// The family of a model; errs for a name that is none, with the known ones.
+pub fn family_of(model: &str) -> Result<Family> {
+    let has = |(_, names): &&(Family, &[&str])| names.contains(&model);
+    match FAMILIES.iter().find(has) {
+        Some((family, _)) => Ok(*family),
+        None => {
+            let known: Vec<&str> = FAMILIES.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+            Err(Error::invalid("model", format!("one of {}", known.join(", ")), model))
+        }
+    }
+}
+
+/// The options that are numbers or names, as fields of a [`Recipe`].
+pub const OPTIONS: [&str; 18] = [
+    "model",
+    "likelihood",
+    "link",
+    "kernel",
+    "expectation",
+    "max_nodes",
+    "latent_dim",
+    "inducing",
+    "scale",
+    "mean",
+    "weight_prior",
+    "fitc",
+    "lags",
+    "noise",
+    "variance",
+    "hold",
+    "max_iterations",
+    "restarts",
+];
+
+impl Recipe {
+    /// Errs where an option has no effect on the model or a number is outside its domain.
+    pub fn check(&self) -> Result<()> {
+        let (family, model, gaussian) = (family_of(&self.model)?, self.model.as_str(), self.is_gaussian());
+        if !gaussian && !matches!(model, "gp" | "sparse") {
+            let expected = format!("gp or sparse, which have the likelihood {}", self.likelihood());
+            return Err(Error::invalid("model", expected, model));
+        }
+        let latent = family == Family::Latent;
+        for (given, works, option) in [
+            (self.likelihood.is_some() && !gaussian, family == Family::Regression, "likelihood"),
+            (self.link.is_some(), self.likelihood() == "bernoulli", "link"),
+            (self.kernel.is_some() && self.kernel_text() != "linear", model != "ppca", "kernel"),
+            (self.inducing.is_some(), !matches!(model, "gp" | "gplvm" | "ppca"), "inducing"),
+            (self.latent_dim.is_some(), latent || matches!(model, "spgp-dr" | "vdmgp"), "latent_dim"),
+            (self.mean.is_some(), model == "gp" && gaussian, "mean"),
+            (self.weight_prior.is_some(), model == "vdmgp", "weight_prior"),
+            (self.fitc, model == "sparse" && gaussian, "fitc"),
+            (
+                self.expectation.is_some() || self.max_nodes.is_some(),
+                matches!(model, "bayesian-gplvm" | "gplvm" | "vdmgp")
+                    || (matches!(model, "gp" | "sparse") && gaussian && !self.fitc),
+                "expectation",
+            ),
+            (self.scale.is_some(), gaussian, "scale"),
+            (self.lags.is_some(), family == Family::Series, "lags"),
+            (self.noise.is_some(), gaussian && model != "ppca", "noise"),
+            (self.variance.is_some(), matches!(model, "bayesian-gplvm" | "vdmgp"), "variance"),
+            (self.hold.is_some(), matches!(model, "bayesian-gplvm" | "gplvm" | "vdmgp"), "hold"),
+            (self.restarts.is_some(), model != "ppca", "restarts"),
+        ] {
+            if given && !works {
+                return Err(self.no_effect(option));
+            }
+        }
+        for (value, option) in [
+            (self.latent_dim, "latent_dim"),
+            (self.inducing, "inducing"),
+            (self.restarts, "restarts"),
+            (self.max_iterations, "max_iterations"),
+        ] {
+            if value == Some(0) {
+                return Err(Error::invalid(option, "at least 1", 0));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of an option without effect on this model.
+    pub(super) fn no_effect(&self, option: &str) -> Error {
+        let mut settings = vec![("model".to_string(), self.model.clone())];
+        if !self.is_gaussian() {
+            settings.push(("likelihood".into(), self.likelihood().into()));
+        }
+        if self.fitc && option != "fitc" {
+            settings.push(("fitc".into(), String::new()));
+        }
+        Error::NoEffect { option: option.into(), settings }
+    }
+
+    /// The first option that is given here and has another value in `stored`: its name and both values.
+    ///
+    /// The limit of iterations is left out: another one is a wish, not a contradiction.
+    pub fn contradicts(&self, stored: &Recipe) -> Option<(&'static str, String, String)> {
+        let text = |of: &Recipe, option: &str| -> Option<String> {
+            let number = |n: Option<usize>| n.map(|n| n.to_string());
+            match option {
+                "likelihood" => of.likelihood.clone(),
+                "link" => of.link.clone(),
+                "kernel" => of.kernel.clone(),
+                "expectation" => {
+                    let rule =
+                        |text: &String| expectation::parse(text).map_or(text.clone(), |r| r.expression());
+                    of.expectation.as_ref().map(rule)
+                }
+                "max_nodes" => number(of.max_nodes),
+                "latent_dim" => number(of.latent_dim),
+                "inducing" => number(of.inducing),
+                "scale" => of.scale.map(|s| s.to_string()),
+                "mean" => of.mean.map(|m| format!("{m:?}").to_lowercase()),
+                "weight_prior" => of.weight_prior.clone(),
+                "fitc" => of.fitc.then(|| "true".to_string()),
+                "restarts" => number(of.restarts),
+                _ => None,
+            }
+        };
+        let usual = |option: &str| -> String {
+            match (option, stored.model.as_str()) {
+                ("latent_dim", "vdmgp") => VdmgpTraining::default().latent_dim.to_string(),
+                ("latent_dim", _) => Training::default().latent_dim.to_string(),
+                ("inducing", "sparse") => SparseOptions::default().inducing.to_string(),
+                ("inducing", _) => Training::default().inducing.to_string(),
+                ("kernel", _) => stored.kernel_text().into(),
+                ("expectation", _) => "auto".into(),
+                ("scale", _) => stored.scale().to_string(),
+                ("restarts", _) => "1".into(),
+                _ => "none".into(),
+            }
+        };
+        OPTIONS.into_iter().find_map(|option| {
+            let asked = text(self, option)?;
+            let has = text(stored, option).unwrap_or_else(|| usual(option));
+            (asked != has).then_some((option, asked, has))
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! Regressions of values, classes and counts.
+
+use super::{Job, Learnt, Recipe, job};
+use crate::data::{Scale, Scaling};
+use crate::error::{Error, Result};
+use crate::expectation::Gaussians;
+use crate::fit::Restarts;
+use crate::kernel::Kernel;
+use crate::likelihood::{Link, Observations};
+use crate::mat::Mat;
+use crate::model::{
+    Jitter, Laplace, ProjectionStart, Regression, RegressionOptions, Regressor, SparseOptions,
+    SparseRegression, SpgpDrTraining, Svgp, VARIANCE_PRIOR, VdmgpTraining, WeightPrior,
+};
+
+/// Shape and rate of the Gamma prior of the weights' precisions, which say little.
+const GAMMA: (f64, f64) = (1.0, 1e-6);
+
+/// Targets on inputs: see [`Data`](super::Data).
+pub(super) struct Pairs {
+    pub x: Mat,
+    pub x_std: Option<Mat>,
+    pub y: Mat,
+    pub classes: usize,
+}
+
+impl Recipe {
+    pub(super) fn regression(&self, data: Pairs, kernel: Option<Box<dyn Kernel>>) -> Result<Box<dyn Job>> {
+        let projected = matches!(self.model.as_str(), "spgp-dr" | "vdmgp");
+        let dim = match projected {
+            true => self.latent_dim.unwrap_or(if self.model == "vdmgp" { 5 } else { 2 }),
+            false => data.x.cols(),
+        };
+        let kernel = self.kernel_on(dim, kernel)?;
+        match self.is_gaussian() {
+            true => self.of_values(data, kernel, dim),
+            false => self.of_classes_or_counts(data, kernel),
+        }
+    }
+
+    fn restarts(&self) -> Restarts {
+        let usual = Restarts::default();
+        Restarts {
+            runs: self.restarts.unwrap_or(usual.runs),
+            max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
+            seed: self.seed,
+            ..usual
+        }
+    }
+
+    /// Gaussian noise.
+    fn of_values(&self, data: Pairs, kernel: Box<dyn Kernel>, dim: usize) -> Result<Box<dyn Job>> {
+        let Pairs { x, x_std, y, .. } = data;
+        let how = self.restarts();
+        match self.model.as_str() {
+            "vdmgp" => {
+                let usual = VdmgpTraining::default();
+                let training = VdmgpTraining {
+                    latent_dim: dim,
+                    inducing: self.inducing.unwrap_or(usual.inducing),
+                    prior: self.weight_prior()?,
+                    expectation: self.rule(&*kernel, dim)?,
+                    scale_outputs: self.scale(),
+                    noise: self.noise.unwrap_or(usual.noise),
+                    variance: self.variance.unwrap_or(usual.variance),
+                    hold: self.hold.unwrap_or(usual.hold),
+                    max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
+                    restarts: how.runs,
+                    seed: self.seed,
+                    jitter: self.jitter_or(usual.jitter),
+                    ..usual
+                };
+                let plan = training.plan(&x, x_std.as_ref(), &y, &*kernel);
+                job(plan, |m| Learnt::Regression(Regressor::Vdmgp(Box::new(m))))
+            }
+            "sparse" if !self.fitc => {
+                let usual = SparseOptions::default();
+                let options = SparseOptions {
+                    inducing: self.inducing.unwrap_or(usual.inducing),
+                    scale: self.scale(),
+                    scale_inputs: Scale::Standardize,
+                    noise: self.noise.unwrap_or(usual.noise),
+                    expectation: self.rule(&*kernel, dim)?,
+                    jitter: self.jitter_or(usual.jitter),
+                    seed: self.seed,
+                    ..usual
+                };
+                let start = SparseRegression::new(x, x_std, y, kernel, &options)?;
+                job(how.plan(start), |m| Learnt::Regression(Regressor::Sparse(Box::new(m))))
+            }
+            "spgp-dr" | "sparse" => {
+                let usual = SpgpDrTraining::default();
+                let inducing = if self.fitc { SparseOptions::default().inducing } else { usual.inducing };
+                let training = SpgpDrTraining {
+                    latent_dim: dim,
+                    inducing: self.inducing.unwrap_or(inducing),
+                    projection: if self.fitc { ProjectionStart::Identity } else { ProjectionStart::Pca },
+                    scale_outputs: self.scale(),
+                    noise: self.noise.unwrap_or(usual.noise),
+                    max_iterations: how.max_iterations,
+                    restarts: how.runs,
+                    seed: self.seed,
+                    jitter: self.jitter_or(Jitter { kzz: usual.jitter, b: 0.0 }).kzz,
+                    ..usual
+                };
+                let plan = training.plan(&x, x_std.as_ref(), &y, &*kernel);
+                job(plan, |m| Learnt::Regression(Regressor::SpgpDr(Box::new(m))))
+            }
+            _ => {
+                let usual = RegressionOptions::default();
+                let options = RegressionOptions {
+                    scale: self.scale(),
+                    scale_inputs: Scale::Standardize,
+                    noise: self.noise.unwrap_or(usual.noise),
+                    mean: self.mean.unwrap_or(usual.mean),
+                    expectation: self.rule(&*kernel, dim)?,
+                };
+                let start = Regression::with(x, y, kernel, &options)?;
+                job(how.plan(start), |m| Learnt::Regression(Regressor::Gp(Box::new(m))))
+            }
+        }
+    }
+
+    fn weight_prior(&self) -> Result<WeightPrior> {
+        match self.weight_prior.as_deref() {
+            None | Some("type-ii") => Ok(WeightPrior::TypeII),
+            Some("gamma") => Ok(WeightPrior::Gamma { shape: GAMMA.0, rate: GAMMA.1 }),
+            Some(other) => Err(Error::invalid("weight_prior", "type-ii or gamma", other)),
+        }
+    }
+
+    /// Classes, by their numbers, and counts.
+    fn of_classes_or_counts(&self, data: Pairs, kernel: Box<dyn Kernel>) -> Result<Box<dyn Job>> {
+        let observations = self.observations(&data)?;
+        let inputs = Scaling::fit(&data.x, Scale::Standardize)?;
+        let x = inputs.apply(&data.x)?;
+        let (wide, how) = (self.wide(&*kernel), self.restarts());
+        if self.model == "gp" {
+            let mut start = Laplace::new(x, observations, kernel)?;
+            if data.classes > 0 {
+                start = start.with_variance_prior(VARIANCE_PRIOR);
+            }
+            if wide {
+                start.wide_start();
+            }
+            return job(how.plan(start), move |m| {
+                Learnt::Regression(Regressor::Laplace(Box::new(m), inputs.clone()))
+            });
+        }
+        let inducing = self.inducing.unwrap_or(SparseOptions::default().inducing);
+        let mut start = match &data.x_std {
+            None => Svgp::new(x, observations, kernel, inducing, self.seed)?,
+            Some(std) => {
+                if std.shape() != x.shape() {
+                    return Err(Error::shape("standard deviations of the inputs", x.shape(), std.shape()));
+                }
+                let var =
+                    Mat::from_fn(std.rows(), std.cols(), |i, j| (std[(i, j)] / inputs.scale[j]).powi(2));
+                Svgp::uncertain(&Gaussians::new(x, var)?, &observations, kernel, inducing, self.seed)?
+            }
+        };
+        if wide {
+            start.wide_start();
+        }
+        job(how.plan(start), move |m| Learnt::Regression(Regressor::Svgp(Box::new(m), inputs.clone())))
+    }
+
+    fn observations(&self, data: &Pairs) -> Result<Observations> {
+        let labels = || data.y.as_slice().iter().map(|c| *c as usize).collect::<Vec<usize>>();
+        match self.likelihood() {
+            "bernoulli" => Observations::bernoulli(&labels(), self.link()?),
+            "categorical" => Observations::categorical(&labels(), data.classes),
+            _ if self.whole_counts => Observations::poisson(data.y.as_slice()),
+            _ => Observations::intensities(data.y.as_slice()),
+        }
+    }
+
+    fn link(&self) -> Result<Link> {
+        match self.link.as_deref() {
+            None | Some("logit") => Ok(Link::Logit),
+            Some("probit") => Ok(Link::Probit),
+            Some(other) => Err(Error::invalid("link", "logit or probit", other)),
+        }
+    }
+}
