@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import errno
 import functools
+import json
 import os
-import re
 import sys
 import time
 from numbers import Integral
@@ -190,15 +190,22 @@ class Estimator(BaseEstimator):
     def _kernel_text(self) -> str:
         return self.kernel if isinstance(self.kernel, str) else repr(self.kernel)
 
-    def _gives_values(self, dim: int) -> bool:
-        """Whether the kernel sets a parameter, such as ``period=12``; square brackets say other things."""
-        outside, depth = [], 0
-        for c in self._kernel_text():
-            depth += (c == "[") - (c == "]")
-            if depth == 0 and not c.isspace():
-                outside.append(c)
-        own = {name.rpartition(".")[2] for name in self._native_kernel(dim).params()}
-        return any(found in own for found in re.findall(r"[(,](\w+)=", "".join(outside)))
+    def _recipe(self, **more) -> str:
+        """What the library is told, by the names of its options; None is left to it."""
+        options = {
+            "kernel": self._kernel_text() if hasattr(self, "kernel") else None,
+            "latent_dim": getattr(self, "n_components", None),
+            "inducing": getattr(self, "n_inducing", None),
+            "expectation": getattr(self, "expectation", None),
+            "scale": getattr(self, "scale", None),
+            "mean": getattr(self, "mean", None),
+            "max_iterations": self.max_iter,
+            "restarts": getattr(self, "restarts", None),
+            "seed": self._seed() if hasattr(self, "random_state") else None,
+            **more,
+        }
+        plain = {name: int(v) if isinstance(v, Integral) and not isinstance(v, bool) else v for name, v in options.items()}
+        return json.dumps({name: value for name, value in plain.items() if value is not None})
 
     def _seed(self) -> int:
         return seed_of(self.random_state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -23,6 +24,8 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
     Parameters
     ----------
     {kernel_of_inputs}
+    link : {{"logit", "probit"}}, default="logit"
+        How a latent value becomes the probability of one of two classes.
     {posterior}
     {runs}
 
@@ -44,10 +47,24 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
     True
     """
 
-    def _settings(self, X, targets, classes, uncertain):
-        settings = super()._settings(X, targets, classes, uncertain)
-        settings["likelihood"] = "bernoulli" if len(classes) == 2 else "categorical"
-        return settings
+    _parameter_constraints = {
+        **LikelihoodEstimator._parameter_constraints,
+        "link": [StrOptions({"logit", "probit"})],
+    }
+
+    def __init__(self, kernel="rbf", *, link="logit", n_inducing=None, max_iter=1000, restarts=1, random_state=None,
+                 verbose=0, callback=None):  # fmt: skip
+        self._store(locals())
+
+    @property
+    def _likelihood(self) -> str:
+        return "bernoulli" if len(self.classes_) == 2 else "categorical"
+
+    def _options(self, X, uncertain):
+        two = len(self.classes_) == 2
+        if not two and self.link != "logit":
+            raise ValueError(f"link={self.link!r} goes with two classes, found {len(self.classes_)}: leave it out")
+        return {**super()._options(X, uncertain), "link": self.link if two else None}
 
     @fitting
     def fit(self, X, y, X_std=None):

@@ -32,21 +32,12 @@ SAMPLES = 256
 class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """A transformer to latent positions and back; NaN is a missing cell."""
 
-    def _settings(self, columns: list[str]) -> dict:
-        return {
-            "latent_dim": int(self.n_components),
-            "inducing": 1,
-            "expectation": "auto",
-            "scale": self.scale,
-            "kernel": "linear",
-            "max_iter": int(self.max_iter),
-            "restarts": 1,
-            "seed": 0,
-            "columns": columns,
-        }
+    #: The name of the model.
+    _model_name = ""
 
     def _fit(self, X: np.ndarray, columns: list[str]):
-        raise NotImplementedError
+        kernel = self._native_kernel(int(self.n_components)) if hasattr(self, "kernel") else None
+        return _native.LatentModel.fit(X, kernel, self._recipe(model=self._model_name), columns, self._watch())
 
     @fitting
     def fit(self, X, y=None):
@@ -320,6 +311,7 @@ class BayesianGPLVM(LatentEstimator):
     True
     """
 
+    _model_name = "bayesian-gplvm"
     _parameter_constraints = {
         "n_components": [at_least(1)],
         "n_inducing": [at_least(1)],
@@ -330,18 +322,6 @@ class BayesianGPLVM(LatentEstimator):
     def __init__(self, n_components=2, *, n_inducing=20, kernel="rbf", expectation="auto", scale="standardize",
                  max_iter=1000, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
-
-    def _fit(self, X, columns):
-        settings = {
-            **self._settings(columns),
-            "inducing": int(self.n_inducing),
-            "expectation": self.expectation,
-            "kernel": self._kernel_text(),
-            "restarts": int(self.restarts),
-            "seed": self._seed(),
-        }
-        kernel = self._native_kernel(int(self.n_components))
-        return _native.LatentModel.fit_bayesian_gplvm(X, kernel, settings, self._watch())
 
     def _take(self, model):
         super()._take(model)
@@ -391,6 +371,7 @@ class GPLVM(LatentEstimator):
     (50, 2)
     """
 
+    _model_name = "gplvm"
     _parameter_constraints = {
         "n_components": [at_least(1)],
         "expectation": [str],
@@ -402,16 +383,8 @@ class GPLVM(LatentEstimator):
         self._store(locals())
 
     def _fit(self, X, columns):
-        settings = {
-            **self._settings(columns),
-            "expectation": self.expectation,
-            "kernel": self._kernel_text(),
-            "restarts": int(self.restarts),
-            "seed": self._seed(),
-        }
         check_room(4 * len(X), len(X), f"the covariance of {len(X)} rows", "BayesianGPLVM, which has inducing inputs")
-        kernel = self._native_kernel(int(self.n_components))
-        return _native.LatentModel.fit_gplvm(X, kernel, settings, self._watch())
+        return super()._fit(X, columns)
 
 
 class PPCA(LatentEstimator):
@@ -456,6 +429,7 @@ class PPCA(LatentEstimator):
     (2, 4)
     """
 
+    _model_name = "ppca"
     _parameter_constraints = {
         "n_components": [at_least(1)],
         **{name: COMMON_CONSTRAINTS[name] for name in ("scale", "max_iter", "verbose", "callback")},
@@ -470,7 +444,7 @@ class PPCA(LatentEstimator):
                 f"n_components={self.n_components} must be below n_features={X.shape[1]}: PPCA explains "
                 "columns by fewer components"
             )
-        return _native.LatentModel.fit_ppca(X, self._settings(columns), self._watch())
+        return super()._fit(X, columns)
 
     def _take(self, model):
         super()._take(model)

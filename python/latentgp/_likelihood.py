@@ -21,8 +21,8 @@ class LikelihoodEstimator(InputEstimator):
                  callback=None):  # fmt: skip
         self._store(locals())
 
-    def _settings(self, X, targets, classes, uncertain):
-        settings = super()._settings(X, targets, classes, uncertain)
+    def _options(self, X, uncertain):
+        options = {**super()._options(X, uncertain), "likelihood": self._likelihood}
         if self.n_inducing is not None or uncertain:
-            settings.update(model="sparse", inducing=self.n_inducing or min(len(X), UNCERTAIN_INDUCING))
-        return settings
+            options.update(model="sparse", inducing=self.n_inducing or min(len(X), UNCERTAIN_INDUCING))
+        return options

@@ -58,6 +58,8 @@ def _estimator(model, settings, kernel):
     cls, given = _told(model, kernel)
     if settings["estimator"] == "GPRegressor" and cls is SparseGPRegressor:
         cls = GPRegressor  # which has inducing inputs where its inputs have errors
+    if settings["estimator"] == "SparseGPRegressor" and cls is SPGPDRRegressor:
+        cls = SparseGPRegressor  # by FITC, which is SPGP-DR without a projection
     takes = cls._parameter_constraints
     given.update(settings["arguments"])
     estimator = cls(**{name: value for name, value in given.items() if name in takes})

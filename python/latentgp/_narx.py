@@ -154,20 +154,11 @@ class GPNarx(Estimator):
         width = lags * series.shape[1] + len(delays) * (0 if inputs is None else inputs.shape[1])
         if self.n_inducing is None:
             check_room(4 * len(series), len(series), f"the covariance of {len(series)} steps", "n_inducing=200")
-        settings = {
-            "lags": lags,
-            "delays": delays,
-            "inducing": None if self.n_inducing is None else int(self.n_inducing),
-            "scale": self.scale,
-            "kernel": self._kernel_text(),
-            "wide": not self._gives_values(width),
-            "max_iter": int(self.max_iter),
-            "restarts": int(self.restarts),
-            "seed": self._seed(),
-            "names": names,
-            "exogenous_names": [] if inputs is None else names_of(self, inputs.shape[1], "u"),
-        }
-        self._keep(_native.NarxModel.fit(series, inputs, self._native_kernel(width), settings, self._watch()))
+        exogenous = 0 if inputs is None else inputs.shape[1]
+        windows = {"series": [lags] * series.shape[1], "exogenous": [delays] * exogenous}
+        recipe = self._recipe(model="narx", lags=windows, expectation=None)
+        told = (names, [] if inputs is None else names_of(self, exogenous, "u"))
+        self._keep(_native.NarxModel.fit(series, inputs, self._native_kernel(width), recipe, told, self._watch()))
         return self
 
     def _take(self, model) -> None:

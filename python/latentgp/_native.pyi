@@ -12,48 +12,6 @@ Raised = Optional[BaseException]
 
 __version__: str
 
-class LatentSettings(TypedDict):
-    latent_dim: int
-    inducing: int
-    expectation: str
-    scale: str
-    kernel: str
-    max_iter: int
-    restarts: int
-    seed: int
-    columns: list[str]
-
-class RegressionSettings(TypedDict):
-    model: str
-    likelihood: str
-    latent_dim: int
-    inducing: int
-    mean: str
-    expectation: str
-    scale: str
-    kernel: str
-    wide: bool
-    max_iter: int
-    restarts: int
-    seed: int
-    inputs: list[str]
-    input_std: list[Optional[str]]
-    targets: list[str]
-    classes: list[str]
-
-class NarxSettings(TypedDict):
-    lags: int
-    delays: list[int]
-    inducing: Optional[int]
-    scale: str
-    kernel: str
-    wide: bool
-    max_iter: int
-    restarts: int
-    seed: int
-    names: list[str]
-    exogenous_names: list[str]
-
 class SimulationSettings(TypedDict):
     propagation: str
     expectation: str
@@ -74,15 +32,9 @@ class Kernel:
 
 class LatentModel:
     @staticmethod
-    def fit_bayesian_gplvm(
-        y: Array, kernel: Kernel, settings: LatentSettings, callback: Watch
+    def fit(
+        y: Array, kernel: Optional[Kernel], recipe: str, columns: list[str], callback: Watch
     ) -> tuple[LatentModel, Raised]: ...
-    @staticmethod
-    def fit_gplvm(
-        y: Array, kernel: Kernel, settings: LatentSettings, callback: Watch
-    ) -> tuple[LatentModel, Raised]: ...
-    @staticmethod
-    def fit_ppca(y: Array, settings: LatentSettings, callback: Watch) -> tuple[LatentModel, Raised]: ...
     @property
     def name(self) -> str: ...
     @property
@@ -115,7 +67,8 @@ class RegressionModel:
         x_std: Optional[Array],
         y: Array,
         kernel: Kernel,
-        settings: RegressionSettings,
+        recipe: str,
+        names: tuple[list[str], list[str], list[str]],
         callback: Watch,
     ) -> tuple[RegressionModel, Raised]: ...
     @property
@@ -143,7 +96,12 @@ class RegressionModel:
 class NarxModel:
     @staticmethod
     def fit(
-        series: Array, exogenous: Optional[Array], kernel: Kernel, settings: NarxSettings, callback: Watch
+        series: Array,
+        exogenous: Optional[Array],
+        kernel: Kernel,
+        recipe: str,
+        names: tuple[list[str], list[str]],
+        callback: Watch,
     ) -> tuple[NarxModel, Raised]: ...
     @property
     def names(self) -> tuple[list[str], list[str]]: ...

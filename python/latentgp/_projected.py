@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
 from ._base import COMMON_CONSTRAINTS, at_least
 from ._doc import documented
@@ -88,6 +89,8 @@ class VDMGPRegressor(ProjectedRegressor):
     {kernel_of_projection}
     expectation : str, default="auto"
         How kernels are averaged over the weights.
+    weight_prior : {{"type-ii", "gamma"}}, default="type-ii"
+        What is assumed of the weights: variances by maximum likelihood, or a vague Gamma distribution of the precisions.
     {scale}
     max_iter : int, default=600
         Most iterations of a run with everything free, after up to 200 that hold the noise and the variances of the
@@ -119,12 +122,16 @@ class VDMGPRegressor(ProjectedRegressor):
         "n_components": [at_least(1)],
         "n_inducing": [at_least(1)],
         "expectation": [str],
+        "weight_prior": [StrOptions({"type-ii", "gamma"})],
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(self, n_components=5, *, n_inducing=20, kernel="rbf", expectation="auto", scale="standardize",
-                 max_iter=600, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+    def __init__(self, n_components=5, *, n_inducing=20, kernel="rbf", expectation="auto", weight_prior="type-ii",
+                 scale="standardize", max_iter=600, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
+
+    def _options(self, X, uncertain):
+        return {**super()._options(X, uncertain), "weight_prior": self.weight_prior}
 
     def _take(self, model):
         super()._take(model)

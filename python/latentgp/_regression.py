@@ -62,16 +62,15 @@ class GPRegressor(Regressor):
                  restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
-    def _settings(self, X, targets, classes, uncertain):
-        settings = super()._settings(X, targets, classes, uncertain)
-        if uncertain:
-            if self.mean != "zero":
-                raise ValueError(
-                    f"mean={self.mean!r} goes with inputs that are certain: with X_std at the fit expected mean='zero'; "
-                    "a kernel with '+ linear' or '+ constant' says nearly the same"
-                )
-            settings.update(model="sparse", inducing=min(len(X), UNCERTAIN_INDUCING))
-        return settings
+    def _options(self, X, uncertain):
+        if not uncertain:
+            return super()._options(X, uncertain)
+        if self.mean != "zero":
+            raise ValueError(
+                f"mean={self.mean!r} goes with inputs that are certain: with X_std at the fit expected mean='zero'; "
+                "a kernel with '+ linear' or '+ constant' says nearly the same"
+            )
+        return {"model": "sparse", "mean": None, "inducing": min(len(X), UNCERTAIN_INDUCING)}
 
 
 @documented
@@ -84,7 +83,9 @@ class SparseGPRegressor(Regressor):
         Inducing inputs; at most as many as rows are used.
     {kernel_of_inputs}
     expectation : str, default="auto"
-        How kernels are averaged over uncertain inputs.
+        How kernels are averaged over uncertain inputs; not with FITC.
+    fitc : bool, default=False
+        FITC in the place of the variational bound; inputs must not be missing then.
     {scale}
     max_iter : int, default=1000
         Most iterations of a run.
@@ -93,7 +94,7 @@ class SparseGPRegressor(Regressor):
     Attributes
     ----------
     log_evidence_ : float
-        A lower bound of the log evidence of the data as given.
+        A lower bound of the log evidence of the data as given, or the log evidence of FITC.
     {noise}
     {outcome}
 
@@ -108,13 +109,23 @@ class SparseGPRegressor(Regressor):
     """
 
     _model_name = "sparse"
-    _gaps = True
     _parameter_constraints = {
         "n_inducing": [at_least(1)],
         "expectation": [str],
+        "fitc": ["boolean"],
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(self, n_inducing=50, *, kernel="rbf", expectation="auto", scale="standardize", max_iter=1000,
+    def __init__(self, n_inducing=50, *, kernel="rbf", expectation="auto", fitc=False, scale="standardize", max_iter=1000,
                  restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
+
+    @property
+    def _gaps(self) -> bool:
+        return not self.fitc
+
+    def _options(self, X, uncertain):
+        options = super()._options(X, uncertain)
+        if self.fitc:
+            options.update(fitc=True, expectation=None if self.expectation == "auto" else self.expectation)
+        return options

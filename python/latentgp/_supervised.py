@@ -17,40 +17,22 @@ class InputEstimator(Estimator):
     """An estimator that learns targets from inputs."""
 
     _model_name = "gp"
-    _likelihood = "gaussian"
     #: Whether inputs may be missing.
     _gaps = False
 
-    def _settings(self, X, targets: list[str], classes: list[str], uncertain: bool) -> dict:
-        inputs = names_of(self, X.shape[1])
-        return {
-            "model": self._model_name,
-            "likelihood": self._likelihood,
-            "latent_dim": int(getattr(self, "n_components", 1)),
-            "inducing": int(getattr(self, "n_inducing", 1) or 1),
-            "mean": getattr(self, "mean", "zero"),
-            "expectation": getattr(self, "expectation", "auto"),
-            "scale": getattr(self, "scale", "standardize"),
-            "kernel": self._kernel_text(),
-            "wide": not self._gives_values(self._kernel_dim(X)),
-            "max_iter": int(self.max_iter),
-            "restarts": int(self.restarts),
-            "seed": self._seed(),
-            "inputs": inputs,
-            "input_std": [f"{name}_std" for name in inputs] if uncertain else [],
-            "targets": targets,
-            "classes": classes,
-        }
+    def _options(self, X, uncertain: bool) -> dict:
+        """The options of the recipe that are not arguments of the estimator by another name."""
+        return {"model": self._model_name}
 
     def _kernel_dim(self, X) -> int:
         return X.shape[1]
 
     def _learn(self, X, X_std, y, targets, classes):
-        settings = self._settings(X, targets, classes, X_std is not None)
-        if settings["model"] == "gp":
+        options = self._options(X, X_std is not None)
+        if options["model"] == "gp":
             check_room(4 * len(X), len(X), f"the covariance of {len(X)} rows", "inducing inputs, n_inducing")
-        kernel = self._native_kernel(self._kernel_dim(X))
-        self._keep(_native.RegressionModel.fit(X, X_std, y, kernel, settings, self._watch()))
+        kernel, names = self._native_kernel(self._kernel_dim(X)), (names_of(self, X.shape[1]), targets, classes)
+        self._keep(_native.RegressionModel.fit(X, X_std, y, kernel, self._recipe(**options), names, self._watch()))
 
     def _take(self, model) -> None:
         super()._take(model)

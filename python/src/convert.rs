@@ -2,10 +2,11 @@
 
 use crate::error::{Outcome, Raise};
 use latentgp::Mat;
+use latentgp::file::Report;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// An array of numbers, N×D, as Python has it.
 pub type Array<'py> = PyReadonlyArray2<'py, f64>;
@@ -39,4 +40,15 @@ pub fn to_dict<'py>(py: Python<'py>, value: &Value) -> Outcome<Bound<'py, PyDict
     let json = py.import("json")?;
     let loaded = json.call_method1("loads", (value.to_string(),))?;
     loaded.cast_into::<PyDict>().map_err(|_| Raise::fault("a report is no dictionary"))
+}
+
+/// How a fit went, in the words of Python's attributes.
+pub fn told(report: &Report) -> Value {
+    json!({
+        "bound": report.evidence, "log_evidence": report.evidence, "iterations": report.iterations,
+        "evaluations": report.evaluations, "converged": report.converged,
+        "stop_reason": report.stop_reason.to_string(), "seconds": report.seconds,
+        "restarts": report.restarts, "trace": report.trace, "kernel": report.kernel,
+        "scale": report.scale.map(|s| s.to_string()), "seed": report.seed,
+    })
 }

@@ -1,16 +1,16 @@
 //! A fitted latent space: Bayesian GPLVM, GPLVM or PPCA.
 
-use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat};
-use crate::error::Outcome;
+use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat, told};
+use crate::error::{Outcome, Raise};
 use crate::kernel::Kernel;
 use crate::lazy::Lazy;
-use crate::settings::LatentSettings;
-use crate::training::{BayesianGplvmJob, GplvmJob, PpcaJob};
+use crate::work::Done;
 use crate::{load, work};
 use latentgp::expectation::Gaussians;
 use latentgp::file::{Store, Trained, TrainedSpace};
 use latentgp::model::{LatentSpace, Model};
 use latentgp::posterior::{Posterior, Prediction};
+use latentgp::recipe::{Data, Learnt};
 use latentgp::{Mat, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -59,44 +59,37 @@ impl LatentModel {
 
 #[pymethods]
 impl LatentModel {
-    /// Fits a Bayesian GPLVM.
+    /// Fits by a recipe; the exception is to be raised once the model is stored.
     #[staticmethod]
-    fn fit_bayesian_gplvm(
+    fn fit(
         py: Python<'_>,
         y: Array<'_>,
-        kernel: &Kernel,
-        settings: LatentSettings,
+        kernel: Option<&Kernel>,
+        recipe: &str,
+        columns: Vec<String>,
         callback: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<Fitted> {
-        let (y, kernel) = (to_mat(&y)?, kernel.0.clone());
-        let (trained, raised) = work::fit(py, callback, BayesianGplvmJob::new(y, kernel, settings)?)?;
-        Ok((LatentModel::bayesian(trained), raised))
-    }
-
-    /// Fits a GPLVM.
-    #[staticmethod]
-    fn fit_gplvm(
-        py: Python<'_>,
-        y: Array<'_>,
-        kernel: &Kernel,
-        settings: LatentSettings,
-        callback: Option<&Bound<'_, PyAny>>,
-    ) -> Outcome<Fitted> {
-        let (y, kernel) = (to_mat(&y)?, kernel.0.clone());
-        let (trained, raised) = work::fit(py, callback, GplvmJob::new(y, kernel, settings)?)?;
-        Ok((LatentModel::space(trained), raised))
-    }
-
-    /// Fits a probabilistic PCA.
-    #[staticmethod]
-    fn fit_ppca(
-        py: Python<'_>,
-        y: Array<'_>,
-        settings: LatentSettings,
-        callback: Option<&Bound<'_, PyAny>>,
-    ) -> Outcome<Fitted> {
-        let (trained, raised) = work::fit(py, callback, PpcaJob::new(to_mat(&y)?, settings)?)?;
-        Ok((LatentModel::space(trained), raised))
+        let (data, kernel) = (Data::Table { y: to_mat(&y)? }, kernel.map(|k| k.0.clone()));
+        let (Done { fitted, report }, raised) = work::fit(py, callback, recipe, data, kernel)?;
+        let (labels, unfinished) = (None, None);
+        let model = match fitted.model {
+            Learnt::BayesianGplvm(model) => {
+                let report = py.detach(|| work::caught(|| report.certified(&model)))?;
+                LatentModel::bayesian(Trained {
+                    model: *model,
+                    columns,
+                    labels,
+                    id: None,
+                    report,
+                    unfinished,
+                })
+            }
+            Learnt::Space(model) => {
+                LatentModel::space(TrainedSpace { model, columns, labels, report, unfinished })
+            }
+            _ => return Err(Raise::fault("the model is no latent space")),
+        };
+        Ok((model, raised))
     }
 
     /// `bayesian-gplvm`, `gplvm` or `ppca`.
@@ -173,10 +166,10 @@ impl LatentModel {
     fn certificate<'py>(&self, py: Python<'py>) -> Outcome<Option<Bound<'py, PyDict>>> {
         let found = self.work(py, |space| match space {
             // That of a fit that was interrupted is not known yet.
-            Space::Bayesian(t, _) if t.report.certificate.expectation.is_empty() => {
-                t.model.certificate().map(Some)
-            }
-            Space::Bayesian(t, _) => Ok(Some(t.report.certificate.clone())),
+            Space::Bayesian(t, _) => match t.report.known_certificate() {
+                Some(known) => Ok(Some(known.clone())),
+                None => t.model.certificate().map(Some),
+            },
             Space::Other(_) => Ok(None),
         })?;
         found.map(|c| to_dict(py, &json!(c))).transpose()
@@ -184,27 +177,12 @@ impl LatentModel {
 
     /// How the fit went.
     fn report<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
-        let report = match &*self.0 {
-            Space::Bayesian(t, _) => json!({
-                "bound": t.report.bound, "iterations": t.report.iterations,
-                "evaluations": t.report.evaluations, "converged": t.report.converged,
-                "stop_reason": t.report.stop_reason.to_string(), "seconds": t.report.seconds,
-                "restarts": t.report.restarts, "trace": t.report.trace,
-                "kernel": t.report.kernel, "scale": t.report.scale.to_string(), "seed": t.report.seed,
-                "expectation": t.model.expectation.expression(),
-            }),
-            Space::Other(t) => json!({
-                "bound": t.report.bound, "iterations": t.report.iterations,
-                "evaluations": t.report.evaluations, "converged": t.report.converged,
-                "stop_reason": t.report.stop_reason.to_string(), "seconds": t.report.seconds,
-                "restarts": t.report.restarts, "trace": t.report.trace,
-                "kernel": t.report.kernel, "scale": t.report.scale.to_string(), "seed": t.report.seed,
-                "expectation": match &t.model {
-                    LatentSpace::Gplvm(m) => m.expectation.expression(),
-                    LatentSpace::Ppca(..) => "auto".into(),
-                },
-            }),
+        let (report, expectation) = match &*self.0 {
+            Space::Bayesian(t, _) => (&t.report, t.model.expectation.expression()),
+            Space::Other(t) => (&t.report, t.model.expectation()),
         };
+        let mut report = told(report);
+        report["expectation"] = json!(expectation);
         to_dict(py, &report)
     }
 

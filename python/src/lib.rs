@@ -18,7 +18,6 @@ mod pool;
 mod psi;
 mod regression;
 mod settings;
-mod training;
 mod work;
 
 use pyo3::prelude::*;

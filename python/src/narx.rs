@@ -1,16 +1,16 @@
 //! A fitted GP-NARX.
 
-use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat};
-use crate::error::Outcome;
+use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat, told};
+use crate::error::{Outcome, Raise};
 use crate::kernel::Kernel;
-use crate::settings::{NarxSettings, SimulationSettings};
-use crate::training::NarxJob;
+use crate::settings::SimulationSettings;
+use crate::work::Done;
 use crate::{load, work};
 use latentgp::file::{Store, TrainedNarx};
 use latentgp::model::narx::Forecast;
+use latentgp::recipe::{Data, Learnt};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use serde_json::json;
 use std::sync::Arc;
 
 type Drawn<'py> = (Moments<'py>, Vec<Given<'py>>);
@@ -27,20 +27,26 @@ impl NarxModel {
 
 #[pymethods]
 impl NarxModel {
-    /// Fits; the exception is to be raised once the model is stored.
+    /// Fits by a recipe; the exception is to be raised once the model is stored.
     #[staticmethod]
     fn fit(
         py: Python<'_>,
         series: Array<'_>,
         exogenous: Option<Array<'_>>,
         kernel: &Kernel,
-        settings: NarxSettings,
+        recipe: &str,
+        names: (Vec<String>, Vec<String>),
         callback: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<(NarxModel, Option<PyErr>)> {
-        let (series, kernel) = (to_mat(&series)?, kernel.0.clone());
-        let exogenous = exogenous.as_ref().map(to_mat).transpose()?;
-        let job = py.detach(|| work::caught(|| NarxJob::new(series, exogenous, kernel, settings)))?;
-        let (trained, raised) = work::fit(py, callback, job)?;
+        let (series, exogenous) = (to_mat(&series)?, exogenous.as_ref().map(to_mat).transpose()?);
+        let data = Data::Series { series: series.clone(), exogenous: exogenous.clone() };
+        let (Done { fitted, report }, raised) =
+            work::fit(py, callback, recipe, data, Some(kernel.0.clone()))?;
+        let Learnt::Series(model) = fitted.model else {
+            return Err(Raise::fault("the model is none of series"));
+        };
+        let (names, exogenous_names) = names;
+        let trained = TrainedNarx { model: *model, series, exogenous, names, exogenous_names, report };
         Ok((NarxModel::new(trained), raised))
     }
 
@@ -82,14 +88,7 @@ impl NarxModel {
 
     /// How the fit went.
     fn report<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
-        let r = &self.0.report;
-        let report = json!({
-            "log_evidence": r.log_evidence, "iterations": r.iterations, "evaluations": r.evaluations,
-            "converged": r.converged, "stop_reason": r.stop_reason.to_string(), "seconds": r.seconds,
-            "restarts": r.restarts, "trace": r.trace, "kernel": r.kernel,
-            "scale": r.scale.map(|s| s.to_string()), "seed": r.seed,
-        });
-        to_dict(py, &report)
+        to_dict(py, &told(&self.0.report))
     }
 
     /// Means and variances of the steps after `history`, noise included, and the futures that were drawn.

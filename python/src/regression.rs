@@ -1,16 +1,16 @@
 //! A fitted regression of any kind.
 
-use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat};
-use crate::error::Outcome;
+use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat, told};
+use crate::error::{Outcome, Raise};
 use crate::kernel::Kernel;
 use crate::lazy::Lazy;
-use crate::settings::RegressionSettings;
-use crate::training::RegressionJob;
+use crate::work::Done;
 use crate::{load, work};
 use latentgp::file::{Store, TrainedRegression};
 use latentgp::mean::Mean;
 use latentgp::model::{Answers, Regressor};
 use latentgp::posterior::Posterior;
+use latentgp::recipe::{Data, Learnt};
 use latentgp::{Mat, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -48,7 +48,8 @@ impl Ready {
 
 #[pymethods]
 impl RegressionModel {
-    /// Fits; the exception is to be raised once the model is stored.
+    /// Fits by a recipe; `names` are those of the inputs, the targets and the classes. The exception is to be raised
+    /// once the model is stored.
     #[staticmethod]
     fn fit(
         py: Python<'_>,
@@ -56,13 +57,22 @@ impl RegressionModel {
         x_std: Option<Array<'_>>,
         y: Array<'_>,
         kernel: &Kernel,
-        settings: RegressionSettings,
+        recipe: &str,
+        names: (Vec<String>, Vec<String>, Vec<String>),
         callback: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<(RegressionModel, Option<PyErr>)> {
-        let (x, y, kernel) = (to_mat(&x)?, to_mat(&y)?, kernel.0.clone());
-        let std = x_std.as_ref().map(to_mat).transpose()?;
-        let job = py.detach(|| work::caught(|| RegressionJob::new(x, std, y, kernel, settings)))?;
-        let (trained, raised) = work::fit(py, callback, job)?;
+        let (inputs, targets, classes) = names;
+        let x_std = x_std.as_ref().map(to_mat).transpose()?;
+        let of = |name: &String| Some(format!("{name}_std"));
+        let input_std = if x_std.is_some() { inputs.iter().map(of).collect() } else { Vec::new() };
+        let data = Data::Pairs { x: to_mat(&x)?, x_std, y: to_mat(&y)?, classes: classes.len() };
+        let (Done { fitted, report }, raised) =
+            work::fit(py, callback, recipe, data, Some(kernel.0.clone()))?;
+        let Learnt::Regression(model) = fitted.model else {
+            return Err(Raise::fault("the model is no regression"));
+        };
+        let unfinished = None;
+        let trained = TrainedRegression { model, inputs, input_std, targets, classes, report, unfinished };
         Ok((RegressionModel::new(trained), raised))
     }
 
@@ -124,15 +134,9 @@ impl RegressionModel {
 
     /// How the fit went.
     fn report<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
-        let r = &self.0.trained.report;
+        let mut report = told(&self.0.trained.report);
         let (expectation, mean) = asked(&self.0.trained.model);
-        let report = json!({
-            "log_evidence": r.log_evidence, "iterations": r.iterations, "evaluations": r.evaluations,
-            "converged": r.converged, "stop_reason": r.stop_reason.to_string(), "seconds": r.seconds,
-            "restarts": r.restarts, "trace": r.trace, "kernel": r.kernel,
-            "scale": r.scale.map(|s| s.to_string()), "seed": r.seed,
-            "expectation": expectation, "mean": mean,
-        });
+        (report["expectation"], report["mean"]) = (json!(expectation), json!(mean));
         to_dict(py, &report)
     }
 

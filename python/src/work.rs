@@ -7,9 +7,13 @@
 use crate::custom::{Gone, Raised};
 use crate::error::{Outcome, Raise};
 use crate::pool::Pool;
+use crate::settings;
 use latentgp::Result;
-use latentgp::model::{Fitted, OnProgress, Progress};
+use latentgp::file::Report;
+use latentgp::fit::{Fitted, Run};
+use latentgp::kernel::Kernel;
 use latentgp::optim::StopReason;
+use latentgp::recipe::{Data, Job, Learnt};
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,8 +29,8 @@ const PATIENCE: Duration = Duration::from_millis(400);
 
 /// What the working thread says.
 enum Message<T> {
-    /// An iteration is over; the thread goes on when this is answered.
-    Seen(Progress, SyncSender<()>),
+    /// An iteration is over: restart, iterations, bound; the thread goes on when this is answered.
+    Seen((usize, usize, f64), SyncSender<()>),
     /// The work is over.
     Done(Outcome<T>),
 }
@@ -45,82 +49,75 @@ pub fn run<T: Send + 'static>(
     }
 }
 
-/// A fit that can be taken as it stands after any iteration.
-pub trait Job: Send + Sync + 'static {
-    /// What comes of it.
-    type Trained: Send + 'static;
-
-    /// Fits to the end, or until the watch asks to stop.
-    fn fit(&self, watch: &OnProgress<'_>) -> Result<Self::Trained>;
-
-    /// What a run had come to after the iteration that was seen.
-    fn at(&self, seen: &Seen) -> Result<Self::Trained>;
-}
-
-/// The last iteration of a run, and the bounds of all.
-#[derive(Clone)]
-pub struct Seen {
-    pub progress: Progress,
-    pub trace: Vec<f64>,
-}
-
-impl Seen {
-    /// The report of a run that was left there.
-    pub fn fitted<M>(&self, model: M) -> Fitted<M> {
-        Fitted {
-            model,
-            evidence: self.progress.bound,
-            iterations: self.progress.iteration,
-            evaluations: self.progress.iteration,
-            converged: false,
-            stop_reason: StopReason::Asked,
-            trace: self.trace.clone(),
-            runs: vec![Some(self.progress.bound)],
-        }
-    }
-}
-
-/// The last iterations of all runs that have had one.
+/// The last iterations of all runs that have had one, without the optimiser's memory.
 #[derive(Default)]
-struct Memory(Mutex<Vec<Seen>>);
+struct Memory(Mutex<Vec<Run>>);
 
 impl Memory {
-    fn see(&self, progress: &Progress) {
+    fn see(&self, run: &Run) {
         let mut runs = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        match runs.iter_mut().find(|s| s.progress.restart == progress.restart) {
-            Some(seen) => {
-                seen.progress = progress.clone();
-                seen.trace.push(progress.bound);
-            }
-            None => runs.push(Seen { progress: progress.clone(), trace: vec![progress.bound] }),
+        match runs.iter_mut().find(|r| r.restart == run.restart) {
+            Some(seen) => *seen = run.light(),
+            None => runs.push(run.light()),
         }
     }
 
     /// That of the best run.
-    fn best(&self) -> Option<Seen> {
+    fn best(&self) -> Option<Run> {
         let runs = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        runs.iter().max_by(|a, b| a.progress.bound.total_cmp(&b.progress.bound)).cloned()
+        let bound = |run: &Run| run.bound().unwrap_or(f64::NEG_INFINITY);
+        runs.iter().max_by(|a, b| bound(a).total_cmp(&bound(b))).cloned()
     }
+}
+
+/// What came of a fit.
+pub struct Done {
+    pub fitted: Fitted<Learnt>,
+    pub report: Report,
+}
+
+/// What a job had come to after the last iteration that was seen.
+fn left(job: &dyn Job, run: &Run) -> Result<Fitted<Learnt>> {
+    Ok(Fitted {
+        model: job.at(run)?,
+        evidence: run.bound().unwrap_or(f64::NAN),
+        iterations: run.total_iterations(),
+        evaluations: run.total_evaluations(),
+        converged: false,
+        stop_reason: StopReason::Asked,
+        trace: run.trace.clone(),
+        restarts: vec![run.bound()],
+        runs: Vec::new(),
+    })
 }
 
 /// Runs a fit, which a true answer of the callback, an exception in it or a signal asks to stop.
 ///
 /// Returns what the fit has become, and the exception to be raised after it is stored. A run whose iteration does
 /// not end soon after it was asked to stop is left behind, at the iteration before.
-pub fn fit<J: Job>(
+pub fn fit(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
-    job: J,
-) -> Outcome<(J::Trained, Option<PyErr>)> {
-    let (job, stop, memory) = (Arc::new(job), Arc::new(AtomicBool::new(false)), Arc::new(Memory::default()));
+    recipe: &str,
+    data: Data,
+    kernel: Option<Box<dyn Kernel>>,
+) -> Outcome<(Done, Option<PyErr>)> {
+    let (recipe, began) = (settings::recipe(recipe)?, Instant::now());
+    let job: Arc<dyn Job> = Arc::from(py.detach(|| caught(|| recipe.job(data, kernel)))?);
+    let (stop, memory) = (Arc::new(AtomicBool::new(false)), Arc::new(Memory::default()));
     let (own, asked, seen, watched) = (job.clone(), stop.clone(), memory.clone(), callback.is_some());
-    let mut receiver = spawn(move |sender: &Sender<Message<J::Trained>>| {
-        own.fit(&|progress| {
-            seen.see(progress);
+    let done = |fitted: Fitted<Learnt>| {
+        let report = Report::new(&fitted, &recipe, began.elapsed().as_secs_f64());
+        Done { fitted, report }
+    };
+    let mut receiver = spawn(move |sender: &Sender<Message<Fitted<Learnt>>>| {
+        own.fit(Vec::new(), &|run| {
+            seen.see(run);
             if watched && !asked.load(Ordering::Relaxed) {
+                let at = (run.restart, run.total_iterations(), run.bound().unwrap_or(f64::NAN));
                 let (answer, answered) = mpsc::sync_channel(1);
                 // Nobody listens any more once the caller is gone: then there is nobody to go on for.
-                if sender.send(Message::Seen(progress.clone(), answer)).is_err() || answered.recv().is_err() {
+                if sender.send(Message::Seen(at, answer)).is_err() || answered.recv().is_err() {
                     return ControlFlow::Break(());
                 }
             }
@@ -130,9 +127,9 @@ pub fn fit<J: Job>(
     let (mut raised, mut since) = (None, None);
     loop {
         match wait(py, &mut receiver)? {
-            Some(Message::Done(result)) => return Ok((result?, raised)),
-            Some(Message::Seen(progress, answer)) => {
-                let said = callback.map(|c| c.call1((progress.restart, progress.iteration, progress.bound)));
+            Some(Message::Done(result)) => return Ok((done(result?), raised)),
+            Some(Message::Seen(at, answer)) => {
+                let said = callback.map(|c| c.call1(at));
                 match said.map(|s| s.and_then(|s| s.is_truthy())) {
                     Some(Ok(true)) => stop.store(true, Ordering::Relaxed),
                     Some(Err(error)) => {
@@ -152,7 +149,7 @@ pub fn fit<J: Job>(
         }
         if stop.load(Ordering::Relaxed) && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
             return match (memory.best(), raised) {
-                (Some(seen), raised) => Ok((py.detach(|| caught(|| job.at(&seen)))?, raised)),
+                (Some(run), raised) => Ok((done(py.detach(|| caught(|| left(&*job, &run)))?), raised)),
                 (None, Some(error)) => Err(error.into()),
                 (None, None) => Err(Raise::fault("a fit was asked to stop before it began")),
             };

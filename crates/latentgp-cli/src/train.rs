@@ -60,7 +60,7 @@ pub struct Done {
 
 /// Options of every command that fits.
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct TrainingArgs {
     /// Write the state regularly to this file, from which --resume goes on
     #[arg(long, value_name = "FILE", help_heading = "Training")]
     pub checkpoint: Option<PathBuf>,
@@ -81,7 +81,7 @@ pub struct Args {
     pub trace: Option<PathBuf>,
 }
 
-impl Args {
+impl TrainingArgs {
     /// Errs where a file cannot be written or a number is wrong.
     pub fn check(&self) -> Outcome {
         out::check(self.trace.as_deref(), &out::TABLES)?;

@@ -151,19 +151,23 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 impl Error {
-    pub(crate) fn shape(what: impl Into<String>, expected: impl ToString, found: impl ToString) -> Self {
+    /// Two sizes that do not agree.
+    pub fn shape(what: impl Into<String>, expected: impl ToString, found: impl ToString) -> Self {
         Error::Shape { what: what.into(), expected: expected.to_string(), found: found.to_string() }
     }
 
-    pub(crate) fn invalid(what: impl Into<String>, expected: impl ToString, found: impl ToString) -> Self {
+    /// A value outside its domain.
+    pub fn invalid(what: impl Into<String>, expected: impl ToString, found: impl ToString) -> Self {
         Error::Invalid { what: what.into(), expected: expected.to_string(), found: brief(found.to_string()) }
     }
 
-    pub(crate) fn not_finite(what: impl Into<String>) -> Self {
+    /// A number that is NaN or infinite where it must not be.
+    pub fn not_finite(what: impl Into<String>) -> Self {
         Error::NotFinite { what: what.into() }
     }
 
-    pub(crate) fn data(what: impl Into<String>, reason: impl Into<String>) -> Self {
+    /// Data that cannot be used, and why.
+    pub fn data(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Error::Data { what: what.into(), reason: reason.into() }
     }
 }

@@ -83,7 +83,7 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = "Training")]
     max_iter: Option<usize>,
     #[command(flatten)]
-    training: train::Args,
+    training: train::TrainingArgs,
 
     /// The model file to write
     #[arg(long, short, value_name = "FILE.lgp", help_heading = "Results")]

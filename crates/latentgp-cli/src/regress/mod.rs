@@ -126,7 +126,7 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = "Training")]
     max_iter: Option<usize>,
     #[command(flatten)]
-    training: crate::train::Args,
+    training: crate::train::TrainingArgs,
 
     /// Score on the rows of this table
     #[arg(long, value_name = "DATA", help_heading = "Results", conflicts_with = "folds")]

@@ -44,6 +44,14 @@ impl LatentSpace {
         }
     }
 
+    /// The rule that uncertain positions are decoded by.
+    pub fn expectation(&self) -> String {
+        match self {
+            LatentSpace::Gplvm(m) => m.expectation.expression(),
+            LatentSpace::Ppca(..) => "auto".into(),
+        }
+    }
+
     /// Number of missing cells.
     pub fn missing(&self) -> usize {
         let y = match self {
