@@ -38,6 +38,8 @@ pub mod expectation;
 #[cfg(feature = "files")]
 pub mod file;
 mod gram;
+#[cfg(doctest)]
+mod guide;
 mod input_map;
 pub mod kernel;
 pub mod likelihood;
