@@ -142,6 +142,14 @@ fn every_page_is_in_the_index() {
 }
 
 #[test]
+fn every_page_with_rust_is_a_doctest() {
+    let guide = fs::read_to_string(root().join("crates/latentgp/src/guide.rs")).unwrap();
+    for page in pages().iter().filter(|page| page.blocks_in("rust").next().is_some()) {
+        assert!(guide.contains(&format!("\"{}\"", page.name)), "guide.rs does not name {}", page.name);
+    }
+}
+
+#[test]
 fn every_picture_of_the_guide_is_on_a_page() {
     let pages = pages();
     for entry in fs::read_dir(root().join("docs/figures/guide")).unwrap() {
