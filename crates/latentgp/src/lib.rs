@@ -39,6 +39,8 @@ pub mod expectation;
 pub mod file;
 pub mod fit;
 mod gram;
+#[cfg(doctest)]
+mod guide;
 mod input_map;
 pub mod kernel;
 pub mod likelihood;
