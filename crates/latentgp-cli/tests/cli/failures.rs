@@ -38,7 +38,7 @@ fn wrong_usage_is_code_2() {
         ),
         ("fit o.csv --labels regime --max-nodes 100", "no effect"),
         ("fit o.csv --labels regime --model ppca --inducing 3", "--inducing has no effect on --model ppca"),
-        ("fit o.csv --labels regime --model gplvm --expectation unscented", "--expectation has no effect"),
+        ("fit o.csv --labels regime --model ppca --expectation unscented", "--expectation has no effect"),
         ("fit o.csv --labels regime --out nowhere/m.lgp", "no folder `nowhere`"),
         ("fit o.csv --labels regime --out .", "is a folder"),
         ("fit o.csv --labels regime --trace t.xyz", "must end in"),
