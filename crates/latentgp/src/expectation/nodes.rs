@@ -3,10 +3,10 @@
 //! Place s·B + i of a tile is node s at point i of its B points, x = μ + √S ∘ ξ. Places lie in lanes; those beyond the last
 //! repeat it, and count nothing.
 
-use super::Gaussians;
+use super::PsiInputs;
 use super::points::Points;
 use super::rule::Rule;
-use crate::kernel::{BLOCK_POINTS, CrossBlocks, Kernel, KernelGrad, Mats};
+use crate::kernel::{BLOCK_POINTS, CrossBlocks, KernelGrad, Mats};
 use crate::mat::Mat;
 use crate::scratch::{self, Room};
 use crate::vmath::even_groups;
@@ -29,10 +29,8 @@ enum Layout {
 /// The nodes of all points.
 pub(super) struct Nodes<'a, R: Rule> {
     rule: &'a R,
-    pub kernel: &'a dyn Kernel,
+    pub of: &'a PsiInputs<'a>,
     pub blocks: &'a dyn CrossBlocks,
-    pub q: &'a Gaussians,
-    pub z: &'a Mat,
     layout: Layout,
     pub count: usize,
     /// Any point, for a kernel whose k(x, x) is the same everywhere.
@@ -102,20 +100,14 @@ pub(super) fn lanes(places: usize) -> usize {
 }
 
 impl<'a, R: Rule> Nodes<'a, R> {
-    pub fn new(
-        rule: &'a R,
-        kernel: &'a dyn Kernel,
-        blocks: &'a dyn CrossBlocks,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        count: usize,
-    ) -> Self {
+    pub fn new(rule: &'a R, of: &'a PsiInputs<'a>, blocks: &'a dyn CrossBlocks, count: usize) -> Self {
+        let dim = of.q.dim();
         let layout = match rule.has_own_nodes() {
             true => Layout::Own,
-            false => Layout::Shared(rule.nodes(q.dim())),
+            false => Layout::Shared(rule.nodes(dim)),
         };
-        let somewhere = kernel.constant_diag().then(|| Mat::zeros(1, q.dim()));
-        Nodes { rule, kernel, blocks, q, z, layout, count, somewhere }
+        let somewhere = of.kernel.constant_diag().then(|| Mat::zeros(1, dim));
+        Nodes { rule, of, blocks, layout, count, somewhere }
     }
 
     /// Whether each point has its own nodes.
@@ -130,7 +122,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
 
     /// Draws nodes of some points, as many as are worth it.
     fn draw_some(&self, points: &Points, from: usize, drawn: &mut Drawn) {
-        let (dim, rows) = (self.q.dim(), points.lanes());
+        let (dim, rows) = (self.of.q.dim(), points.lanes());
         // Draws are made 64 at a time: so many nodes leave none over.
         let even = 64 >> dim.trailing_zeros().min(6);
         drawn.nodes = from..(from + (DRAWN / (rows * dim).max(1)).clamp(1, even)).min(self.count);
@@ -145,7 +137,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
 
     /// Takes some nodes.
     pub fn draw(&self, points: &Points, nodes: Range<usize>, drawn: &mut Drawn, tile: &mut Tile) {
-        let (dim, rows) = (self.q.dim(), points.lanes());
+        let (dim, rows) = (self.of.q.dim(), points.lanes());
         tile.nodes = nodes;
         let places = tile.places(points);
         scratch::shape(&mut tile.xi, dim, lanes(places));
@@ -186,7 +178,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
             let last = x[places - 1];
             x[places..].fill(last);
         }
-        scratch::shape(&mut tile.k, self.z.rows(), tile.xi.cols());
+        scratch::shape(&mut tile.k, self.of.z.rows(), tile.xi.cols());
         self.blocks.cross(&tile.x, &mut tile.kept, &mut tile.k);
         for j in 0..tile.k.rows() {
             tile.k.row_mut(j)[places..].fill(0.0);
@@ -198,11 +190,11 @@ impl<'a, R: Rule> Nodes<'a, R> {
         let rows = points.lanes();
         if let Some(somewhere) = &self.somewhere {
             let mut one = [0.0];
-            self.kernel.diag(somewhere, &mut one);
+            self.of.kernel.diag(somewhere, &mut one);
             return one[0] * rows as f64 * weights.iter().sum::<f64>();
         }
         let mut diag = Room::filled(0.0, tile.x.cols());
-        self.kernel.diag(&tile.x.t(), &mut diag);
+        self.of.kernel.diag(&tile.x.t(), &mut diag);
         diag.chunks_exact(rows).zip(weights).map(|(d, w)| w * d.iter().sum::<f64>()).sum()
     }
 
@@ -219,13 +211,13 @@ impl<'a, R: Rule> Nodes<'a, R> {
         let rows = points.lanes();
         if let Some(somewhere) = &self.somewhere {
             let bar = bar * rows as f64 * weights.iter().sum::<f64>();
-            return self.kernel.diag_adjoint(somewhere, &[bar], KernelGrad { theta, x: None, z: None });
+            return self.of.kernel.diag_adjoint(somewhere, &[bar], KernelGrad { theta, x: None, z: None });
         }
         let mut own = Room::filled(0.0, tile.x.cols());
         own.chunks_exact_mut(rows).zip(weights).for_each(|(own, w)| own.fill(w * bar));
         let mut x_bar = Mat::zeros(tile.x.cols(), tile.x.rows());
         let grad = KernelGrad { theta, x: Some(&mut x_bar), z: None };
-        self.kernel.diag_adjoint(&tile.x.t(), &own, grad);
+        self.of.kernel.diag_adjoint(&tile.x.t(), &own, grad);
         pull_points(points, tile, &x_bar.t());
     }
 }

@@ -11,11 +11,11 @@
 use super::node_sums::{common, doubled};
 use super::points::Points;
 use super::rule::{Rule, weights};
-use super::{Between, Gaussians, Psi, PsiGrad};
+use super::{AdjointFn, Psi, PsiGrad, PsiInputs};
 use crate::blocks::{self, Parts, part_rows};
 use crate::error::Result;
-use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarBar, StarGrad, StarKernel};
-use crate::linalg::{self, Cholesky, Whitener};
+use crate::kernel::{Arms, KernelGrad, LANES, Star, StarBar, StarGrad, StarKernel};
+use crate::linalg::{self, Whitener};
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch::{self, Room, Scratch};
@@ -33,8 +33,7 @@ const KEPT: usize = 1 << 18;
 /// All points, the arms of each, and what they meet.
 pub(super) struct Stars<'a> {
     kernel: &'a dyn StarKernel,
-    q: &'a Gaussians,
-    z: &'a Mat,
+    of: &'a PsiInputs<'a>,
     /// Some arms at a time, where there are more than a tile has room for.
     arms: SmallVec<[Arms; 1]>,
     /// The weight of every node, where all have the same.
@@ -58,28 +57,28 @@ impl Drop for Block {
 
 impl<'a> Stars<'a> {
     /// `None` where the nodes are no star, or the kernel knows none.
-    pub fn new(rule: &impl Rule, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Option<Self> {
-        let (kernel, dim) = (kernel.star()?, q.dim());
+    pub fn new(rule: &impl Rule, of: &'a PsiInputs<'a>) -> Option<Self> {
+        let (kernel, dim) = (of.kernel.star()?, of.q.dim());
         if rule.has_own_nodes() {
             return None;
         }
         let all = weights(rule, dim);
         let weights = all.as_slice();
-        let together = (ROOM / (LANES * z.rows().max(1))).max(2 * dim + 1);
+        let together = (ROOM / (LANES * of.z.rows().max(1))).max(2 * dim + 1);
         let arms = Arms::of(&rule.nodes(dim), weights, together)?;
         let common = common(weights);
-        Some(Stars { kernel, q, z, arms, common, weight: weights.iter().sum() })
+        Some(Stars { kernel, of, arms, common, weight: weights.iter().sum() })
     }
 
     /// Operations a point, roughly.
     fn cost(&self) -> usize {
-        let (m, arms) = (self.z.rows(), self.arms.iter().map(|arms| arms.all().len()).sum::<usize>());
+        let (m, arms) = (self.of.z.rows(), self.arms.iter().map(|arms| arms.all().len()).sum::<usize>());
         arms.saturating_mul(m * (16 + m / 4))
     }
 
     /// Points of a tile with `room` numbers of K, at the most.
     fn most(&self, room: usize) -> usize {
-        let wide = self.arms[0].all().len() * self.z.rows();
+        let wide = self.arms[0].all().len() * self.of.z.rows();
         (room / wide / LANES * LANES).clamp(LANES, POINTS)
     }
 
@@ -94,12 +93,12 @@ impl<'a> Stars<'a> {
     /// K of a tile and some arms.
     fn cross(&self, tile: &Points, arms: &Arms, keep: bool, block: &mut Block) {
         let star = Star { mean: &tile.mean, std: &tile.std, arms };
-        scratch::shape(&mut block.k, self.z.rows(), star.places());
+        scratch::shape(&mut block.k, self.of.z.rows(), star.places());
         let kept = if keep { block.k.len() * self.kernel.star_kept() } else { 0 };
         if block.kept.len() < kept {
             block.kept = Scratch::take(kept);
         }
-        self.kernel.star_cross(self.z, &star, &mut block.kept[..kept], block.k.as_mut_slice());
+        self.kernel.star_cross(self.of.z, &star, &mut block.kept[..kept], block.k.as_mut_slice());
         blank(tile, arms, &mut block.k);
     }
 
@@ -111,12 +110,12 @@ impl<'a> Stars<'a> {
         keep: bool,
         psi1: &mut [f64],
     ) -> (Mat, Block) {
-        let (m, from) = (self.z.rows(), points.start);
+        let (m, from) = (self.of.z.rows(), points.start);
         let (mut tile, mut block) = (Points::default(), Block::default());
         let (mut psi2, mut weighted, mut white) = (Mat::zeros(m, m), Mat::default(), Mat::default());
         for points in self.tiles(points, 2 * ROOM) {
             let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
-            tile.place(points, self.q, LANES);
+            tile.place(points, self.of.q, LANES);
             for arms in &self.arms {
                 self.cross(&tile, arms, keep, &mut block);
                 let mut k = &block.k;
@@ -147,13 +146,13 @@ impl<'a> Stars<'a> {
         doubled: &Mat,
         [mean, var]: [&mut [f64]; 2],
     ) -> (Room<f64>, Mat) {
-        let (m, dim, from) = (self.z.rows(), self.q.dim(), points.start);
+        let (m, dim, from) = (self.of.z.rows(), self.of.q.dim(), points.start);
         let mut gathered = Room::filled(0.0, self.kernel.star_gathered(m));
         let (mut tile, mut block) = (Points::default(), Block::default());
         let (mut k_bar, mut shared) = (Mat::default(), Mat::default());
         for points in self.tiles(points, if kept.is_some() { 2 * ROOM } else { ROOM }) {
             let own = (points.start - from) * dim..(points.end - from) * dim;
-            tile.place(points, self.q, LANES);
+            tile.place(points, self.of.q, LANES);
             tile.clear_bars();
             psi1_bar_in_lanes(psi1_bar, &tile, &mut shared);
             for arms in &self.arms {
@@ -168,7 +167,7 @@ impl<'a> Stars<'a> {
                 let star = Star { mean, std, arms };
                 let kept = &kept[..k.len() * self.kernel.star_kept()];
                 let bar = StarBar { each: k_bar.as_slice(), shared: shared.as_slice() };
-                self.kernel.star_pull(self.z, &star, kept, k.as_slice(), bar, grad);
+                self.kernel.star_pull(self.of.z, &star, kept, k.as_slice(), bar, grad);
             }
             tile.hand_out(&mut mean[own.clone()], &mut var[own]);
         }
@@ -178,14 +177,14 @@ impl<'a> Stars<'a> {
         bars
     }
 
-    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given, and the block of each part.
-    fn psi_and_blocks(&self, whiten: Option<&Cholesky>, keep: bool) -> (Psi, Parts<Block>) {
-        let (n, m) = (self.q.n(), self.z.rows());
+    /// Ψ, and the block of each part.
+    fn psi_and_blocks(&self, keep: bool) -> (Psi, Parts<Block>) {
+        let (n, m) = (self.of.q.n(), self.of.z.rows());
         let mut psi = Psi::zeros(n, m);
         if n == 0 || m == 0 {
             return (psi, Parts::new());
         }
-        let whiten = whiten.map(Whitener::new);
+        let whiten = self.of.whiten.map(Whitener::new);
         let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
             let (psi2, block) = self.forward(points, whiten.as_ref(), keep, psi1);
             (psi2, keep.then_some(block))
@@ -198,31 +197,26 @@ impl<'a> Stars<'a> {
         linalg::mirror_lower(&mut psi.psi2);
         // k(x, x) is the same everywhere.
         let mut one = [0.0];
-        self.kernel.diag(&Mat::zeros(1, self.q.dim()), &mut one);
+        self.kernel.diag(&Mat::zeros(1, self.of.q.dim()), &mut one);
         psi.psi0 = one[0] * n as f64 * self.weight;
         (psi, blocks)
     }
 
-    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given.
-    pub fn psi(&self, whiten: Option<&Cholesky>) -> Psi {
-        self.psi_and_blocks(whiten, false).0
+    /// Ψ.
+    pub fn psi(&self) -> Psi {
+        self.psi_and_blocks(false).0
     }
 
-    /// Ψ, whitened where a factor is given, and the way back. Blocks are kept where each part is one tile and all of them stay in
-    /// the cache.
-    pub fn psi_and_back<'g>(
-        &self,
-        whiten: Option<&Cholesky>,
-        between: &mut Between<'_, 'g, Psi>,
-    ) -> Result<()> {
-        let (n, arms) = (self.q.n(), self.arms[0].all().len());
+    /// Both passes. Blocks are kept where each part is one tile and all of them stay in the cache.
+    pub fn psi_and_back<'g>(&self, adjoint: &mut AdjointFn<'_, 'g, Psi>) -> Result<()> {
+        let (n, arms) = (self.of.q.n(), self.arms[0].all().len());
         let keep = self.arms.len() == 1
-            && n * arms * self.z.rows() <= KEPT
+            && n * arms * self.of.z.rows() <= KEPT
             && n > 0
-            && !self.z.is_empty()
+            && !self.of.z.is_empty()
             && part_rows(n) <= self.most(2 * ROOM);
-        let (psi, kept) = self.psi_and_blocks(whiten, keep);
-        let (mut bar, grad) = between(psi)?;
+        let (psi, kept) = self.psi_and_blocks(keep);
+        let (mut bar, grad) = adjoint(psi)?;
         self.chain(&bar, grad, &kept);
         scratch::give(&mut bar.psi1);
         Ok(())
@@ -235,8 +229,8 @@ impl<'a> Stars<'a> {
 
     /// Chains Ψ̄ back, with the block that was kept of each part, if any was.
     fn chain(&self, bar: &Psi, grad: PsiGrad<'_>, kept: &[Block]) {
-        let n = self.q.n();
-        if n == 0 || self.z.rows() == 0 {
+        let n = self.of.q.n();
+        if n == 0 || self.of.z.rows() == 0 {
             return;
         }
         let doubled = doubled(&bar.psi2, 1.0);
@@ -251,7 +245,7 @@ impl<'a> Stars<'a> {
         }
         let theta = KernelGrad { theta: grad.theta, x: None, z: None };
         let psi0_bar = bar.psi0 * n as f64 * self.weight;
-        self.kernel.diag_adjoint(&Mat::zeros(1, self.q.dim()), &[psi0_bar], theta);
+        self.kernel.diag_adjoint(&Mat::zeros(1, self.of.q.dim()), &[psi0_bar], theta);
     }
 }
 
@@ -321,9 +315,10 @@ fn psi1_bar_in_lanes(psi1_bar: &Mat, tile: &Points, out: &mut Mat) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Expectation, GaussHermite, ScaledUnscented, Unscented};
+    use super::super::{Expectation, GaussHermite, Gaussians, ScaledUnscented, Unscented};
     use super::*;
-    use crate::kernel;
+    use crate::kernel::{self, Kernel};
+    use crate::linalg::Cholesky;
 
     /// Sums are taken in another order, and Σ e² − e² loses a digit.
     const TOLERANCE: f64 = 1e-12;
@@ -391,7 +386,8 @@ mod tests {
         let kernel = kernel::parse(expression, dim).unwrap();
         let plain = kernel::parse(&format!("({expression}) * constant"), dim).unwrap();
         let (q, z) = inputs(n, dim, m);
-        assert!(Stars::new(rule, &*kernel, &q, &z).is_some() && plain.star().is_none(), "{what}");
+        let of = PsiInputs::new(&*kernel, &q, &z);
+        assert!(Stars::new(rule, &of).is_some() && plain.star().is_none(), "{what}");
         let mut kzz = Mat::zeros(m, m);
         kernel.gram(&z, &mut kzz);
         (0..m).for_each(|i| kzz[(i, i)] += 0.1);
@@ -413,7 +409,7 @@ mod tests {
                     assert_eq!(psi.psi2, psi2, "{what}");
                     Ok((bar.clone(), grad.take().unwrap()))
                 };
-                rule.psi_and_back(&*kernel, &q, &z, whiten, &mut between).unwrap();
+                rule.psi_and_back(&PsiInputs { whiten, ..of }, &mut between).unwrap();
             })
         };
         let there = kept(None, rule.psi(&*kernel, &q, &z).unwrap().psi2);
@@ -453,7 +449,7 @@ mod tests {
         let mut kernel = kernel::Matern32::new(2);
         kernel.variance.set(0.0);
         let (q, z) = inputs(5, 2, 3);
-        assert!(Stars::new(&Unscented, &kernel, &q, &z).is_none());
+        assert!(Stars::new(&Unscented, &PsiInputs::new(&kernel, &q, &z)).is_none());
         let grads = adjoint(&Unscented, &kernel, &q, &z);
         assert!(grads.theta[0] != 0.5 && grads.theta.iter().all(|v| v.is_finite()));
     }

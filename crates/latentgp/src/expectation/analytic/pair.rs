@@ -1,8 +1,11 @@
 //! Terms with their numbers, pairs of them, and what their gradients are gathered in.
 
 use super::tile::Shape;
+use crate::expectation::Gaussians;
 use crate::kernel::Term;
+use crate::mat::Mat;
 use crate::scratch::Room;
+use std::ops::Range;
 
 /// A term with its numbers in place.
 pub(super) struct Factor {
@@ -76,6 +79,15 @@ impl<'a> Pair<'a> {
     pub fn scale(&self) -> f64 {
         self.t.scale * self.u.scale
     }
+}
+
+/// A pair at some points of the inputs.
+#[derive(Clone)]
+pub(super) struct PairAt<'a> {
+    pub pair: &'a Pair<'a>,
+    pub q: &'a Gaussians,
+    pub z: &'a Mat,
+    pub points: Range<usize>,
 }
 
 /// Gradients of a pair, summed over points.

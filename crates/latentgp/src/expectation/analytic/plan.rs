@@ -1,14 +1,15 @@
 //! Ψ of some points and its adjoint: sums over terms and pairs of terms.
 
-use super::gauss_adjoint::{Bars, SingleBar};
-use super::pair::{Factor, Pair, Slopes};
-use super::{gauss, gauss_adjoint, moments};
+use super::gauss_adjoint::{Bars, Pull, SingleBar};
+use super::pair::{Factor, Pair, PairAt, Slopes};
+use super::{gauss, moments};
 use crate::error::{Error, Result};
-use crate::expectation::{Gaussians, check_shapes};
-use crate::kernel::{Few, Kernel};
+use crate::expectation::{Gaussians, PsiInputs};
+use crate::kernel::Few;
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch::{Room, Scratch};
+use crate::vmath::in_lanes;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -47,8 +48,9 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(kernel: &dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Result<Self> {
-        check_shapes(kernel, q, z)?;
+    pub fn new(of: &PsiInputs<'a>) -> Result<Self> {
+        of.check_shapes()?;
+        let PsiInputs { kernel, q, z, .. } = *of;
         let form = kernel.closed_form().ok_or_else(|| Error::NoClosedForm { kernel: kernel.expression() })?;
         let mut theta = Room::filled(0.0, param::count(kernel));
         param::copy_values(kernel, &mut theta);
@@ -77,6 +79,11 @@ impl<'a> Plan<'a> {
     /// Pairs of each term with 1: their expectations are the terms of Ψ1.
     fn singles(&self) -> impl Iterator<Item = Pair<'_>> {
         self.correlated().map(|u| Pair::new(&self.unit, u, self.z.rows(), false))
+    }
+
+    /// A pair at some points.
+    pub fn at<'p>(&'p self, pair: &'p Pair<'p>, points: Range<usize>) -> PairAt<'p> {
+        PairAt { pair, q: self.q, z: self.z, points }
     }
 
     /// Whether any term has monomials.
@@ -144,12 +151,12 @@ impl<'a> Plan<'a> {
                 });
                 let visit: Option<&mut gauss::Visit<'_>> =
                     if single.is_some() { Some(&mut visit) } else { None };
-                gauss::sum(&pair, self.q, self.z, points.clone(), values, visit)
+                in_lanes(gauss::Sum { at: self.at(&pair, points.clone()), kept: values, visit })
             } else {
                 if let Some(single) = &single {
-                    moments::each(single, self.q, self.z, points.clone(), &mut visit);
+                    moments::each(&self.at(single, points.clone()), &mut visit);
                 }
-                moments::sum(&pair, self.q, self.z, points.clone())
+                moments::sum(&self.at(&pair, points.clone()))
             };
             self.spread(&pair, &sum, &mut psi2);
         }
@@ -263,27 +270,17 @@ impl<'a> Plan<'a> {
                     own
                 });
                 let single_bar = own.as_mut().map(|(pair, slopes)| SingleBar { pair, weigh: &weigh, slopes });
-                let points = points.clone();
-                gauss_adjoint::pull(
-                    &pair,
-                    self.q,
-                    self.z,
-                    points,
-                    weights,
-                    kept,
-                    bars,
-                    &mut slopes,
-                    single_bar,
-                );
+                let at = self.at(&pair, points.clone());
+                in_lanes(Pull { at, weights, kept, bars, slopes: &mut slopes, single: single_bar });
             } else {
                 if let Some((single, slopes)) = &mut own {
-                    let values =
-                        moments::pull(single, self.q, self.z, points.clone(), &weigh, &mut bars, slopes);
+                    let at = self.at(single, points.clone());
+                    let values = moments::pull(&at, &weigh, &mut bars, slopes);
                     self.pull_row_monomials(single, &values, bar.psi1, &mut got.z);
                 }
                 let weigh = |_: usize, out: &mut [f64]| out.copy_from_slice(weights);
-                let values =
-                    moments::pull(&pair, self.q, self.z, points.clone(), &weigh, &mut bars, &mut slopes);
+                let at = self.at(&pair, points.clone());
+                let values = moments::pull(&at, &weigh, &mut bars, &mut slopes);
                 self.pull_monomials(&pair, &values, bar.psi2, &mut got.z);
             }
             if let Some((single, slopes)) = &own {

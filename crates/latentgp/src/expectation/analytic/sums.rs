@@ -3,11 +3,12 @@
 use super::gauss;
 use super::plan::{Kept, PartBar, Plan};
 use crate::blocks::{self, Parts, part_rows};
-use crate::expectation::{Gaussians, Psi, PsiGrad, PsiY};
+use crate::expectation::{Psi, PsiGrad, PsiInputs, PsiY};
 use crate::linalg::tall::{self, Packed};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
 use crate::scratch::{self, Scratch};
+use crate::vmath::in_lanes;
 use std::ops::Range;
 
 /// Operations a point, roughly: a pair's exponential and the product before it.
@@ -56,7 +57,8 @@ pub(super) fn whitened(plan: &Plan<'_>, l: &Cholesky, keep: bool) -> (Psi, Parts
     let parts = blocks::each_part(n, cost(dim, m), [&mut psi.psi1], |points, [psi1]| {
         let mut kept = keep.then(|| Scratch::take(only.shape().numbers(points.len())));
         let mut covariance = Mat::zeros(m, m);
-        gauss::covariances(&only, plan.q, plan.z, points.clone(), kept.as_deref_mut(), psi1, &mut covariance);
+        let at = plan.at(&only, points.clone());
+        in_lanes(gauss::Covariance { at, kept: kept.as_deref_mut(), psi1, out: &mut covariance });
         let mut white = scratch::any(points.len(), m);
         white.as_mut_slice().copy_from_slice(psi1);
         l.solve_rows(&mut white);
@@ -117,8 +119,8 @@ pub(super) fn backward_whole(plan: &Plan<'_>, kept: &[Kept], bar: &Psi, grad: Ps
 const MOST_P: usize = 1 << 14;
 
 /// Whether rows of Y meet those of Ψ1 part by part.
-pub(super) fn is_narrow(q: &Gaussians, z: &Mat, y: &Mat) -> bool {
-    q.n() > 0 && (1..=MOST_P).contains(&(z.rows() * y.cols()))
+pub(super) fn is_narrow(of: &PsiInputs<'_>, y: &Mat) -> bool {
+    of.q.n() > 0 && (1..=MOST_P).contains(&(of.z.rows() * y.cols()))
 }
 
 /// Ψ0, P = Ψ1ᵀY and Ψ2 of all points, and what each part kept: rows of Y meet those of Ψ1 part by part.

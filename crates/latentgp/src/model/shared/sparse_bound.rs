@@ -11,7 +11,7 @@ use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::evidence::{Collapse, Collapsed, CollapsedBar, collapsed};
-use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, PsiY};
+use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, PsiInputs, PsiY};
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
@@ -121,6 +121,10 @@ impl SparseBound<'_> {
     /// The factor of Kzz, jitter included.
     pub fn kzz(&self) -> Result<Cholesky> {
         kzz::factor(self.kernel, self.z, self.jitter.kzz)
+    }
+
+    fn psi_inputs<'a>(&'a self, q: &'a Gaussians, whiten: Option<&'a Cholesky>) -> PsiInputs<'a> {
+        PsiInputs { kernel: self.kernel, q, z: self.z, whiten }
     }
 
     /// An estimate of the rounding error that whitening Ψ2 as a whole brings into the bound of one cell.
@@ -244,7 +248,7 @@ impl SparseBound<'_> {
         self.check_rounding(q, &kzz)?;
         let (whiten, y) = (self.whiten(&kzz), &self.outputs.filled);
         let (each, p) = match self.outputs.is_complete() {
-            true => one_group(self.expectation.psi_y(self.kernel, q, self.z, y, whiten)?, whiten, &kzz),
+            true => one_group(self.expectation.psi_y(&self.psi_inputs(q, whiten), y)?, whiten, &kzz),
             false => self.group_psi_y(q, &kzz)?,
         };
         let mut value = 0.0;
@@ -296,7 +300,7 @@ impl SparseBound<'_> {
             return Ok(there);
         }
         let (whiten, mut there, mut once) = (self.whiten(&kzz), None, Some((grad, aside)));
-        self.expectation.psi_y_and_back(self.kernel, q, self.z, y, whiten, &mut |found| {
+        self.expectation.psi_y_and_back(&self.psi_inputs(q, whiten), y, &mut |found| {
             let (mut grad, aside) = once.take().expect("one way there");
             let sums = one_group(found, whiten, &kzz);
             let (value, (mut each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
