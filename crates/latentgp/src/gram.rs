@@ -5,12 +5,12 @@
 //! taken in their order: the digits do not depend on the threads.
 
 use crate::blocks;
+use crate::fast::vmath::groups;
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg;
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch::{self, Room};
-use crate::vmath::groups;
 use rayon::prelude::*;
 
 /// Rows of a block.

@@ -24,15 +24,13 @@ pub mod correlated;
 mod cubature;
 mod gauss_hermite;
 mod monte_carlo;
-mod node_sums;
+pub(crate) mod node_sums;
 mod nodes;
 mod normals;
 mod parse;
-mod points;
 mod quasi_monte_carlo;
 pub mod rule;
 mod sobol;
-mod star;
 mod unscented;
 
 pub use analytic::Analytic;

@@ -5,15 +5,16 @@
 //! number of nodes.
 
 use super::nodes::{Drawn, Nodes, Tile};
-use super::points::Points;
 use super::rule::{Rule, weights};
 use super::{Psi, PsiGrad, PsiInputs};
 use crate::blocks::{self, Parts, part_rows};
+use crate::fast;
+use crate::fast::points::Points;
+use crate::fast::vmath::even_groups;
 use crate::linalg::{self, Op, Whitener};
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch::{self, Room};
-use crate::vmath::even_groups;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -36,12 +37,12 @@ pub(super) struct Plan<'a, R: Rule> {
 }
 
 /// The weight that all nodes have, where they have one.
-pub(super) fn common(weights: &[f64]) -> Option<f64> {
+pub(crate) fn common(weights: &[f64]) -> Option<f64> {
     weights.first().copied().filter(|first| weights.iter().all(|w| w == first))
 }
 
 /// by · (Ψ̄2 + Ψ̄2ᵀ).
-pub(super) fn doubled(psi2_bar: &Mat, by: f64) -> Mat {
+pub(crate) fn doubled(psi2_bar: &Mat, by: f64) -> Mat {
     let mut sum = psi2_bar.t();
     sum.add_scaled(1.0, psi2_bar);
     sum.scale(by);
@@ -112,7 +113,7 @@ impl Drop for Work {
 impl<R: Rule> Plan<'_, R> {
     /// Calls `work` with the plan.
     pub fn make(rule: &R, of: &PsiInputs<'_>, work: &mut dyn FnMut(&Plan<'_, R>)) {
-        of.kernel.blocks(of.z, &mut |blocks| {
+        fast::with_blocks(of.kernel, of.z, &mut |blocks| {
             let weights = weights(rule, of.q.dim());
             let common = common(weights.as_slice());
             work(&Plan {
@@ -156,7 +157,7 @@ impl<R: Rule> Plan<'_, R> {
             let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
             scratch::shape(&mut work.shared, m, rows);
             work.shared.fill(0.0);
-            work.points.place(points, self.nodes.of.q, 1);
+            work.points.load(points, self.nodes.of.q, 1);
             for nodes in self.nodes.batches(rows) {
                 let Work { points, tile, shared } = &mut work;
                 self.nodes.draw(points, nodes, &mut drawn, tile);
@@ -241,7 +242,7 @@ impl<R: Rule> Plan<'_, R> {
                 bar.psi1.row(n).iter().enumerate().for_each(|(j, bar)| work.shared[(j, i)] = weight * bar);
             }
             let mut drawn = Drawn::default();
-            work.points.place(points, self.nodes.of.q, 1);
+            work.points.load(points, self.nodes.of.q, 1);
             work.points.clear_bars();
             for nodes in self.nodes.batches(rows) {
                 let Work { points, tile, shared } = &mut work;
@@ -272,7 +273,7 @@ impl<R: Rule> Plan<'_, R> {
                 self.nodes.pull(points, tile, &k_bar, &mut x_bar, &mut gathered);
                 self.nodes.pull_diag(points, tile, weights, bar.psi0, &mut theta);
             }
-            work.points.hand_out(&mut mean[own.clone()], &mut var[own]);
+            work.points.add_bars_to(&mut mean[own.clone()], &mut var[own]);
         }
         [&mut k_bar, &mut x_bar].into_iter().for_each(scratch::give);
         self.nodes.blocks.finish(&gathered, &mut theta, &mut z_bar);

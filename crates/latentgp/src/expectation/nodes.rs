@@ -4,12 +4,13 @@
 //! repeat it, and count nothing.
 
 use super::PsiInputs;
-use super::points::Points;
 use super::rule::Rule;
-use crate::kernel::{BLOCK_POINTS, CrossBlocks, KernelGrad, Mats};
+use crate::fast::cross_blocks::{BLOCK_POINTS, BlockBar, CrossBlocks, Mats};
+use crate::fast::points::Points;
+use crate::fast::vmath::even_groups;
+use crate::kernel::KernelGrad;
 use crate::mat::Mat;
 use crate::scratch::{self, Room};
-use crate::vmath::even_groups;
 use std::ops::Range;
 
 /// Places of a tile, about.
@@ -82,7 +83,7 @@ impl Tile {
 
     /// Places, without those beyond the last.
     fn places(&self, points: &Points) -> usize {
-        self.nodes.len() * points.lanes()
+        self.nodes.len() * points.width()
     }
 }
 
@@ -122,7 +123,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
 
     /// Draws nodes of some points, as many as are worth it.
     fn draw_some(&self, points: &Points, from: usize, drawn: &mut Drawn) {
-        let (dim, rows) = (self.of.q.dim(), points.lanes());
+        let (dim, rows) = (self.of.q.dim(), points.width());
         // Draws are made 64 at a time: so many nodes leave none over.
         let even = 64 >> dim.trailing_zeros().min(6);
         drawn.nodes = from..(from + (DRAWN / (rows * dim).max(1)).clamp(1, even)).min(self.count);
@@ -137,7 +138,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
 
     /// Takes some nodes.
     pub fn draw(&self, points: &Points, nodes: Range<usize>, drawn: &mut Drawn, tile: &mut Tile) {
-        let (dim, rows) = (self.of.q.dim(), points.lanes());
+        let (dim, rows) = (self.of.q.dim(), points.width());
         tile.nodes = nodes;
         let places = tile.places(points);
         scratch::shape(&mut tile.xi, dim, lanes(places));
@@ -166,7 +167,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
 
     /// K of a tile whose nodes were taken.
     pub fn cross(&self, points: &Points, tile: &mut Tile) {
-        let (rows, places) = (points.lanes(), tile.places(points));
+        let (rows, places) = (points.width(), tile.places(points));
         scratch::shape(&mut tile.x, tile.xi.rows(), tile.xi.cols());
         for q in 0..tile.x.rows() {
             let (mean, std, xi, x) =
@@ -187,7 +188,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
 
     /// Σ w k(x, x).
     pub fn diag(&self, points: &Points, tile: &Tile, weights: &[f64]) -> f64 {
-        let rows = points.lanes();
+        let rows = points.width();
         if let Some(somewhere) = &self.somewhere {
             let mut one = [0.0];
             self.of.kernel.diag(somewhere, &mut one);
@@ -202,13 +203,14 @@ impl<'a, R: Rule> Nodes<'a, R> {
     pub fn pull(&self, points: &mut Points, tile: &Tile, k_bar: &Mat, x_bar: &mut Mat, gathered: &mut Mats) {
         scratch::shape(x_bar, tile.x.rows(), tile.x.cols());
         x_bar.fill(0.0);
-        self.blocks.pull(&tile.x, &tile.kept, &tile.k, k_bar, x_bar, gathered);
+        let block = BlockBar { x: &tile.x, kept: &tile.kept, k: &tile.k, bar: k_bar };
+        self.blocks.pull(block, x_bar, gathered);
         pull_points(points, tile, x_bar);
     }
 
     /// Adds the gradient of bar·Σ w k(x, x).
     pub fn pull_diag(&self, points: &mut Points, tile: &Tile, weights: &[f64], bar: f64, theta: &mut [f64]) {
-        let rows = points.lanes();
+        let rows = points.width();
         if let Some(somewhere) = &self.somewhere {
             let bar = bar * rows as f64 * weights.iter().sum::<f64>();
             return self.of.kernel.diag_adjoint(somewhere, &[bar], KernelGrad { theta, x: None, z: None });
@@ -224,7 +226,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
 
 /// From x̄ to μ̄ and the gradient of √S.
 fn pull_points(points: &mut Points, tile: &Tile, x_bar: &Mat) {
-    let rows = points.lanes();
+    let rows = points.width();
     let places = tile.places(points);
     for q in 0..x_bar.rows() {
         let (mean, std) = (points.mean_bar.row_mut(q), points.std_bar.row_mut(q));

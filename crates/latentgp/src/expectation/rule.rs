@@ -7,15 +7,15 @@
 //!            μ̄ += x̄_s               S̄ += x̄_s ∘ ξ_s / (2√S)
 //! ```
 //!
-//! The [sums](super::node_sums) go over tiles of points and nodes. Nodes that move one coordinate each have a way of their own
-//! with kernels that are cheap there: [`star`](super::star).
+//! The [sums](super::node_sums) go over tiles of points and nodes. Nodes that move one coordinate each, with kernels that are
+//! cheap there, have sums of their own: [`star_sums`](crate::fast::star_sums).
 
 use super::node_sums::{Keep, Plan};
 use super::nodes::{TILE, lanes};
-use super::star::Stars;
 use super::{AdjointFn, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiInputs};
 use crate::blocks::part_rows;
 use crate::error::{Error, Result};
+use crate::fast::star_sums::Stars;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
@@ -75,10 +75,10 @@ pub trait Rule: Clone + Send + Sync + 'static {
 /// The limit of nodes unless the caller sets another.
 pub const DEFAULT_MAX_NODES: usize = 100_000;
 
-const ONCE: &str = "`Kernel::blocks` calls once";
+const ONCE: &str = "`with_blocks` calls once";
 
-/// w, 1×S, in room that is used again.
-pub(super) fn weights(rule: &impl Rule, dim: usize) -> Mat {
+/// w, 1×S.
+pub(crate) fn weights(rule: &impl Rule, dim: usize) -> Mat {
     let weights = rule.weights(dim);
     Mat::from_vec(1, weights.len(), weights).expect("as many as there are")
 }

@@ -3,12 +3,12 @@
 //! Z is packed as Q×M, so that the inner loops run along m. Phases are counted in half turns, whose
 //! reduction is exact: far apart points lose no more digits than their difference does.
 
-use super::stationary::{LANES, pack};
 use super::{Kernel, KernelGrad, PointGrad, expression, parameters, place};
+use crate::fast::stationary::{LANES, pack};
+use crate::fast::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
 use crate::scratch::Room;
-use crate::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
 use std::f64::consts::PI;
 
 /// The periodic kernel: one period, and one lengthscale for all columns or, with ARD, one a column.

@@ -5,13 +5,13 @@
 //! semi-definite for any weights w ≥ 0. The cosine is that of the summed phase, not a product of cosines a
 //! column: the signs of a component's frequencies matter against each other.
 
-use super::stationary::{LANES, pack};
 use super::{Kernel, KernelGrad, PointGrad, expression, parameters};
 use crate::error::{Error, Result};
+use crate::fast::stationary::{LANES, pack};
+use crate::fast::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
 use crate::scratch::Room;
-use crate::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
 use std::f64::consts::PI;
 
 /// A mixture of C Gaussians as the spectral density of a stationary kernel.

@@ -3,9 +3,10 @@
 //! Long rows are contiguous along the sum, so that tiles of dot products run from where the numbers are: nothing is packed,
 //! and a symmetric product costs little more than its half. A factor that solves for many matrices is packed once.
 
+use crate::fast::vmath::Numbers;
+use crate::fast::vmath::{Laned, Lanes, in_lanes};
 use crate::mat::Mat;
-use crate::scratch::{Numbers, Room};
-use crate::vmath::{Laned, Lanes, in_lanes};
+use crate::scratch::Room;
 
 /// Rows are a multiple of so many numbers: a register of most machines.
 const TOGETHER: usize = 4;

@@ -4,9 +4,10 @@
 //! a time meet a line of the panel. The sums of a tile stay in registers. What comes next of the long matrix is fetched
 //! meanwhile.
 
+use crate::fast::vmath::Numbers;
+use crate::fast::vmath::{CACHE_LINE, Laned, Lanes, even_groups, groups, in_lanes, prefetch};
 use crate::mat::Mat;
-use crate::scratch::{self, Numbers, Room, Scratch};
-use crate::vmath::{CACHE_LINE, Laned, Lanes, even_groups, groups, in_lanes, prefetch};
+use crate::scratch::{self, Room, Scratch};
 use std::ops::Range;
 
 /// Numbers that meet a line of a panel at once, and that do so where a line is one register or a machine has many: as many

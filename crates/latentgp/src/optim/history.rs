@@ -19,8 +19,8 @@
 use super::dot;
 use crate::blocks;
 use crate::error::{Error, Result};
-use crate::scratch::Numbers;
-use crate::vmath::{Laned, Lanes, Vectorized, fma, in_lanes, vectorize};
+use crate::fast::vmath::Numbers;
+use crate::fast::vmath::{Laned, Lanes, Vectorized, fma, in_lanes, vectorize};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

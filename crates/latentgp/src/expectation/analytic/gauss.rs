@@ -6,9 +6,9 @@
 
 use super::pair::{Factor, PairAt};
 use super::tile::{BLOCK, Group, HALF, Rows, Tile, add_squares};
+use crate::fast::vmath::{Laned, Lanes, exp2_decay_lanes, exp2_m1_lanes, groups};
 use crate::mat::Mat;
 use crate::scratch::Room;
-use crate::vmath::{Laned, Lanes, exp2_decay_lanes, exp2_m1_lanes, groups};
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
 

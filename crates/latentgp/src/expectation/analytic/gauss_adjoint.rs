@@ -6,8 +6,8 @@
 use super::gauss::{Single, place};
 use super::pair::{Pair, PairAt, Slopes};
 use super::tile::{BLOCK, Group, HALF, Rows, Tile};
+use crate::fast::vmath::{CACHE_LINE, Laned, Lanes, groups, prefetch};
 use crate::scratch::Room;
-use crate::vmath::{CACHE_LINE, Laned, Lanes, groups, prefetch};
 use std::ops::Range;
 
 /// Where the gradients of some points are added: their rows of μ̄ and S̄.

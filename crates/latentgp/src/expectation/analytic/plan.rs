@@ -5,11 +5,11 @@ use super::pair::{Factor, Pair, PairAt, Slopes};
 use super::{gauss, moments};
 use crate::error::{Error, Result};
 use crate::expectation::{Gaussians, PsiInputs};
+use crate::fast::vmath::in_lanes;
 use crate::kernel::Few;
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch::{Room, Scratch};
-use crate::vmath::in_lanes;
 use std::cmp::Ordering;
 use std::ops::Range;
 

@@ -4,11 +4,11 @@ use super::gauss;
 use super::plan::{Kept, PartBar, Plan};
 use crate::blocks::{self, Parts, part_rows};
 use crate::expectation::{Psi, PsiGrad, PsiInputs, PsiY};
+use crate::fast::vmath::in_lanes;
 use crate::linalg::tall::{self, Packed};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
 use crate::scratch::{self, Scratch};
-use crate::vmath::in_lanes;
 use std::ops::Range;
 
 /// Operations a point, roughly: a pair's exponential and the product before it.

@@ -6,9 +6,10 @@
 //! itself the lower triangle is enough, and a row of blocks ends at the diagonal.
 
 use crate::expectation::Gaussians;
+use crate::fast::vmath::Numbers;
+use crate::fast::vmath::{Lanes, exp2_decay_lanes};
 use crate::mat::Mat;
-use crate::scratch::{Numbers, Room};
-use crate::vmath::{Lanes, exp2_decay_lanes};
+use crate::scratch::Room;
 use std::ops::Range;
 
 pub(super) const BLOCK: usize = 4;

@@ -12,6 +12,7 @@ use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::evidence::{Collapse, Collapsed, CollapsedBar, collapsed};
 use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, PsiInputs, PsiY};
+use crate::fast::vmath::groups;
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
@@ -20,7 +21,6 @@ use crate::model::Outputs;
 use crate::model::shared::kzz;
 use crate::posterior::{Factors, InputMap, Posterior};
 use crate::scratch::{self, Room};
-use crate::vmath::groups;
 
 /// What is added to diagonals before they are factored.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -14,6 +14,7 @@
 use super::Svgp;
 use crate::blocks::{self, Parts, part_rows};
 use crate::error::{Error, Result};
+use crate::fast::vmath::groups;
 use crate::kernel::{Few, KernelGrad};
 use crate::likelihood::Observations;
 use crate::linalg::{self, Cholesky};
@@ -21,7 +22,6 @@ use crate::mat::{Mat, all_finite};
 use crate::model::shared::kzz;
 use crate::param;
 use crate::scratch::Room;
-use crate::vmath::groups;
 use std::ops::Range;
 
 /// What all blocks share.

@@ -4,8 +4,8 @@
 //! does. What is in a buffer when it is taken is arbitrary. Small buffers lie on shelves by their size, four to each power of
 //! two, a few of each on the thread that used them last, the others where all threads find them.
 
+use crate::fast::vmath::{CACHE_LINE, Numbers};
 use crate::mat::Mat;
-use crate::vmath::CACHE_LINE;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -285,38 +285,6 @@ impl DerefMut for Scratch {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [f64] {
         &mut self.buffer[self.from..]
-    }
-}
-
-/// What numbers can be read as.
-pub(crate) trait Numbers: Copy {
-    /// How many numbers one is.
-    const SIZE: usize;
-    fn read(numbers: &[f64]) -> &[Self];
-    fn read_mut(numbers: &mut [f64]) -> &mut [Self];
-}
-
-impl Numbers for f64 {
-    const SIZE: usize = 1;
-    #[inline(always)]
-    fn read(numbers: &[f64]) -> &[f64] {
-        numbers
-    }
-    #[inline(always)]
-    fn read_mut(numbers: &mut [f64]) -> &mut [f64] {
-        numbers
-    }
-}
-
-impl<T: Numbers, const K: usize> Numbers for [T; K] {
-    const SIZE: usize = K * T::SIZE;
-    #[inline(always)]
-    fn read(numbers: &[f64]) -> &[[T; K]] {
-        T::read(numbers).as_chunks().0
-    }
-    #[inline(always)]
-    fn read_mut(numbers: &mut [f64]) -> &mut [[T; K]] {
-        T::read_mut(numbers).as_chunks_mut().0
     }
 }
 

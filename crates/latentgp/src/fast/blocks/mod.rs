@@ -4,10 +4,10 @@
 
 mod team;
 
+use crate::fast::vmath::{CACHE_LINE, groups};
 use crate::linalg::tall::{self, Packed};
 use crate::mat::Mat;
 use crate::scratch;
-use crate::vmath::{CACHE_LINE, groups};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
