@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
-use crate::scratch;
+use crate::scratch::Pooled;
 
 /// One node at the mean: S is taken for zero, whatever it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,7 +21,7 @@ impl Rule for Certain {
         1.0
     }
     fn weights(&self, _: usize) -> Vec<f64> {
-        scratch::filled(1, 1.0)
+        Pooled::filled(1, 1.0).into_vec()
     }
     fn nodes(&self, dim: usize) -> Mat {
         Mat::zeros(1, dim)

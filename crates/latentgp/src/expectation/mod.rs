@@ -225,10 +225,8 @@ impl<'a> PsiInputs<'a> {
         by: &E,
         adjoint: &mut AdjointFn<'_, 'g, Psi>,
     ) -> Result<()> {
-        let (mut bar, grad) = adjoint(self.psi(by)?)?;
-        by.psi_adjoint(self.kernel, self.q, self.z, &bar, grad)?;
-        scratch::give(&mut bar.psi1);
-        Ok(())
+        let (bar, grad) = adjoint(self.psi(by)?)?;
+        by.psi_adjoint(self.kernel, self.q, self.z, &bar, grad)
     }
 
     /// Both passes of P = Ψ1ᵀY by way of Ψ1 and Ψ̄1 = Y P̄ᵀ.
@@ -239,9 +237,8 @@ impl<'a> PsiInputs<'a> {
         adjoint: &mut AdjointFn<'_, 'g, PsiY>,
     ) -> Result<()> {
         by.psi_and_back(self, &mut |psi| {
-            let (mut bar, grad) = adjoint(project(psi, y))?;
+            let (bar, grad) = adjoint(project(psi, y))?;
             let psi1 = blocks::mul_nt(1.0, y, &bar.p);
-            scratch::give(&mut bar.p);
             Ok((Psi { psi0: bar.psi0, psi1, psi2: bar.psi2 }, grad))
         })
     }
@@ -259,10 +256,8 @@ pub struct PsiY {
 }
 
 /// P = Ψ1ᵀY by way of Ψ1.
-fn project(mut psi: Psi, y: &Mat) -> PsiY {
-    let p = blocks::mul_tn(&psi.psi1, y);
-    scratch::give(&mut psi.psi1);
-    PsiY { psi0: psi.psi0, p, psi2: psi.psi2 }
+fn project(psi: Psi, y: &Mat) -> PsiY {
+    PsiY { psi0: psi.psi0, p: blocks::mul_tn(&psi.psi1, y), psi2: psi.psi2 }
 }
 
 /// What an expectation will take, known before it runs.

@@ -14,7 +14,7 @@ use crate::fast::vmath::even_groups;
 use crate::linalg::{self, Op, Whitener};
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::{self, Room};
+use crate::scratch::{self, Buffer};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -96,18 +96,12 @@ impl Drop for Tiles {
     }
 }
 
-/// Room for one tile of some points, and for what all tiles of them share: Ψ1ᵀ or its gradient.
+/// Working memory for one tile of some points, and what all tiles of them share: Ψ1ᵀ or its gradient.
 #[derive(Default)]
 struct Work {
     points: Points,
     tile: Tile,
     shared: Mat,
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        scratch::give(&mut self.shared);
-    }
 }
 
 impl<R: Rule> Plan<'_, R> {
@@ -195,7 +189,6 @@ impl<R: Rule> Plan<'_, R> {
                 row.iter_mut().enumerate().for_each(|(j, out)| *out += work.shared[(j, i)]);
             });
         }
-        [&mut white, &mut weighted].into_iter().for_each(scratch::give);
         (psi0, psi2, kept)
     }
 
@@ -227,9 +220,9 @@ impl<R: Rule> Plan<'_, R> {
         bar: &Psi,
         doubled: &Mat,
         [mean, var]: [&mut [f64]; 2],
-    ) -> (Room<f64>, Mat) {
+    ) -> (Buffer<f64>, Mat) {
         let (m, dim, from) = (self.nodes.of.z.rows(), self.nodes.of.q.dim(), points.start);
-        let mut theta = Room::filled(0.0, param::count(self.nodes.of.kernel));
+        let mut theta = Buffer::filled(0.0, param::count(self.nodes.of.kernel));
         let mut z_bar = Mat::zeros(m, dim);
         let weight = self.common.unwrap_or(1.0);
         let (mut work, mut kept) = (Work::default(), kept.iter());
@@ -275,7 +268,6 @@ impl<R: Rule> Plan<'_, R> {
             }
             work.points.add_bars_to(&mut mean[own.clone()], &mut var[own]);
         }
-        [&mut k_bar, &mut x_bar].into_iter().for_each(scratch::give);
         self.nodes.blocks.finish(&gathered, &mut theta, &mut z_bar);
         (theta, z_bar)
     }

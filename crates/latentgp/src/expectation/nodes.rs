@@ -10,7 +10,7 @@ use crate::fast::points::Points;
 use crate::fast::vmath::even_groups;
 use crate::kernel::KernelGrad;
 use crate::mat::Mat;
-use crate::scratch::{self, Room};
+use crate::scratch::{self, Buffer};
 use std::ops::Range;
 
 /// Places of a tile, about.
@@ -45,12 +45,6 @@ pub(super) struct Drawn {
     lines: Mat,
 }
 
-impl Drop for Drawn {
-    fn drop(&mut self) {
-        scratch::give(&mut self.lines);
-    }
-}
-
 /// Some nodes of some points: ξ and x of each place, Q×L, and K there, M×L.
 #[derive(Default)]
 pub(super) struct Tile {
@@ -65,9 +59,7 @@ pub(super) struct Tile {
 impl Tile {
     /// Its nodes alone, and what is left has none.
     pub fn take_nodes(&mut self) -> Tile {
-        let mut own = Tile::default();
-        (own.nodes, own.xi) = (self.nodes.clone(), std::mem::take(&mut self.xi));
-        own
+        Tile { nodes: self.nodes.clone(), xi: std::mem::take(&mut self.xi), ..Tile::default() }
     }
 
     /// The nodes of another.
@@ -84,12 +76,6 @@ impl Tile {
     /// Places, without those beyond the last.
     fn places(&self, points: &Points) -> usize {
         self.nodes.len() * points.width()
-    }
-}
-
-impl Drop for Tile {
-    fn drop(&mut self) {
-        [&mut self.k, &mut self.xi, &mut self.x].into_iter().chain(&mut self.kept).for_each(scratch::give);
     }
 }
 
@@ -133,7 +119,6 @@ impl<'a, R: Rule> Nodes<'a, R> {
         }
         scratch::shape(&mut drawn.lines, own.cols(), rows);
         own.transpose_into(&mut drawn.lines);
-        scratch::give(&mut own);
     }
 
     /// Takes some nodes.
@@ -194,7 +179,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
             self.of.kernel.diag(somewhere, &mut one);
             return one[0] * rows as f64 * weights.iter().sum::<f64>();
         }
-        let mut diag = Room::filled(0.0, tile.x.cols());
+        let mut diag = Buffer::filled(0.0, tile.x.cols());
         self.of.kernel.diag(&tile.x.t(), &mut diag);
         diag.chunks_exact(rows).zip(weights).map(|(d, w)| w * d.iter().sum::<f64>()).sum()
     }
@@ -215,7 +200,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
             let bar = bar * rows as f64 * weights.iter().sum::<f64>();
             return self.of.kernel.diag_adjoint(somewhere, &[bar], KernelGrad { theta, x: None, z: None });
         }
-        let mut own = Room::filled(0.0, tile.x.cols());
+        let mut own = Buffer::filled(0.0, tile.x.cols());
         own.chunks_exact_mut(rows).zip(weights).for_each(|(own, w)| own.fill(w * bar));
         let mut x_bar = Mat::zeros(tile.x.cols(), tile.x.rows());
         let grad = KernelGrad { theta, x: Some(&mut x_bar), z: None };

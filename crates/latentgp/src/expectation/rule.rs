@@ -19,7 +19,6 @@ use crate::fast::star_sums::Stars;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
-use crate::scratch;
 
 /// Nodes ξ_s and weights w_s for N(0, I).
 pub trait Rule: Clone + Send + Sync + 'static {
@@ -121,10 +120,7 @@ impl<R: Rule> Expectation for R {
         let mut done = None;
         Plan::make(self, of, &mut |plan| {
             let (psi, kept) = plan.psi(plan.keeps());
-            done = Some(adjoint(psi).map(|(mut bar, grad)| {
-                plan.psi_adjoint(&kept, &bar, grad);
-                scratch::give(&mut bar.psi1);
-            }));
+            done = Some(adjoint(psi).map(|(bar, grad)| plan.psi_adjoint(&kept, &bar, grad)));
         });
         done.expect(ONCE)
     }

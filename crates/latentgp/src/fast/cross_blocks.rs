@@ -68,7 +68,6 @@ impl CrossBlocks for Plain<'_> {
         let mut k = scratch::any(x.cols(), self.z.rows());
         self.kernel.cross(&x.t(), self.z, &mut k);
         k.transpose_into(out);
-        scratch::give(&mut k);
     }
 
     fn pull(&self, block: BlockBar<'_>, x_bar: &mut Mat, gathered: &mut [Mat]) {
@@ -77,7 +76,6 @@ impl CrossBlocks for Plain<'_> {
         bar.transpose_into(&mut k_bar);
         let to = KernelGrad { theta: theta.as_mut_slice(), x: Some(&mut own), z: Some(z_bar) };
         self.kernel.cross_adjoint(&x.t(), self.z, &k_bar, to);
-        scratch::give(&mut k_bar);
         x_bar.add_scaled(1.0, &own.t());
     }
 

@@ -21,7 +21,7 @@ use crate::kernel::KernelGrad;
 use crate::linalg::{self, Whitener};
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::{self, Room, Scratch};
+use crate::scratch::{self, Buffer};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -49,13 +49,7 @@ pub(crate) struct Stars<'a> {
 #[derive(Default)]
 struct Block {
     k: Mat,
-    kept: Scratch,
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        scratch::give(&mut self.k);
-    }
+    kept: Buffer<f64>,
 }
 
 impl<'a> Stars<'a> {
@@ -99,7 +93,7 @@ impl<'a> Stars<'a> {
         scratch::shape(&mut block.k, self.of.z.rows(), star.nodes());
         let kept = if keep { block.k.len() * self.kernel.star_kept() } else { 0 };
         if block.kept.len() < kept {
-            block.kept = Scratch::take(kept);
+            block.kept = Buffer::any(kept);
         }
         self.kernel.star_cross(self.of.z, &star, &mut block.kept[..kept], block.k.as_mut_slice());
         clear_padding(tile, arms, &mut block.k);
@@ -136,7 +130,6 @@ impl<'a> Stars<'a> {
                 }
             }
         }
-        [&mut white, &mut weighted].into_iter().for_each(scratch::give);
         (psi2, block)
     }
 
@@ -148,9 +141,9 @@ impl<'a> Stars<'a> {
         psi1_bar: &Mat,
         doubled: &Mat,
         [mean, var]: [&mut [f64]; 2],
-    ) -> (Room<f64>, Mat) {
+    ) -> (Buffer<f64>, Mat) {
         let (m, dim, from) = (self.of.z.rows(), self.of.q.dim(), points.start);
-        let mut gathered = Room::filled(0.0, self.kernel.star_gathered(m));
+        let mut gathered = Buffer::filled(0.0, self.kernel.star_gathered(m));
         let (mut tile, mut block) = (Points::default(), Block::default());
         let (mut k_bar, mut shared) = (Mat::default(), Mat::default());
         for points in self.tiles(points, if kept.is_some() { 2 * TILE_NUMBERS } else { TILE_NUMBERS }) {
@@ -179,8 +172,7 @@ impl<'a> Stars<'a> {
             }
             tile.add_bars_to(&mut mean[own.clone()], &mut var[own]);
         }
-        [&mut k_bar, &mut shared].into_iter().for_each(scratch::give);
-        let mut bars = (Room::filled(0.0, param::count(self.kernel)), Mat::zeros(m, dim));
+        let mut bars = (Buffer::filled(0.0, param::count(self.kernel)), Mat::zeros(m, dim));
         self.kernel.star_finish(&gathered, &mut bars.0, &mut bars.1);
         bars
     }
@@ -224,9 +216,8 @@ impl<'a> Stars<'a> {
             && !self.of.z.is_empty()
             && part_rows(n) <= self.tile_points(2 * TILE_NUMBERS);
         let (psi, kept) = self.psi_and_blocks(keep);
-        let (mut bar, grad) = adjoint(psi)?;
+        let (bar, grad) = adjoint(psi)?;
         self.backward_all(&bar, grad, &kept);
-        scratch::give(&mut bar.psi1);
         Ok(())
     }
 

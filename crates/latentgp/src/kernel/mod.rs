@@ -60,7 +60,7 @@ use crate::error::{Error, Result};
 use crate::fast::FastKernel;
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized};
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 use std::fmt;
 
 /// Where the gradient of one pair of points is added.
@@ -133,7 +133,7 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
 
     /// Adds the gradient of Σ bar ∘ k(x, z).
     fn cross_adjoint(&self, x: &Mat, z: &Mat, bar: &Mat, mut grad: KernelGrad<'_>) {
-        let (mut gx, mut gz) = (Room::filled(0.0, x.cols()), Room::filled(0.0, z.cols()));
+        let (mut gx, mut gz) = (Buffer::filled(0.0, x.cols()), Buffer::filled(0.0, z.cols()));
         for n in 0..x.rows() {
             for m in 0..z.rows() {
                 if bar[(n, m)] == 0.0 {
@@ -180,7 +180,7 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
 
     /// Adds the gradient of Σ bar_n k(x_n, x_n); `grad.z` is not used.
     fn diag_adjoint(&self, x: &Mat, bar: &[f64], mut grad: KernelGrad<'_>) {
-        let (mut gx, mut gz) = (Room::filled(0.0, x.cols()), Room::filled(0.0, x.cols()));
+        let (mut gx, mut gz) = (Buffer::filled(0.0, x.cols()), Buffer::filled(0.0, x.cols()));
         for (n, &bar) in bar.iter().enumerate() {
             gx.fill(0.0);
             gz.fill(0.0);

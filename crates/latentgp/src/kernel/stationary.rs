@@ -8,7 +8,7 @@ use crate::fast::FastKernel;
 use crate::fast::stationary::{self, Form};
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized, Transform};
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 use std::marker::PhantomData;
 
 /// κ(r²) of a stationary kernel and its derivatives. `alpha` is a parameter of the shape, where it
@@ -139,9 +139,9 @@ impl<S: Shape> Stationary<S> {
     }
 
     /// 1/ℓ of every column.
-    pub(crate) fn inverse_lengthscales(&self) -> Room<f64> {
+    pub(crate) fn inverse_lengthscales(&self) -> Buffer<f64> {
         let l = self.lengthscale.as_slice();
-        Room::of((0..self.dim).map(|q| 1.0 / l[place(l.len(), q)]))
+        Buffer::of((0..self.dim).map(|q| 1.0 / l[place(l.len(), q)]))
     }
 
     /// α, or 0 where the shape has none.

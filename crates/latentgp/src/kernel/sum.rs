@@ -5,7 +5,7 @@ use crate::fast::star::{Star, StarBar, StarGrad, StarKernel};
 use crate::fast::{self, FastKernel};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized};
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 use smallvec::{SmallVec, smallvec};
 
 /// The sum of kernels. Its parameters are named `"0.variance"`, `"1.lengthscale"`, …; a sum of one part is
@@ -144,7 +144,7 @@ impl Kernel for Sum {
     }
 
     fn diag(&self, x: &Mat, out: &mut [f64]) {
-        let mut one = Room::filled(0.0, out.len());
+        let mut one = Buffer::filled(0.0, out.len());
         out.fill(0.0);
         for k in &self.parts {
             k.diag(x, &mut one);
@@ -212,7 +212,7 @@ impl StarKernel for Sum {
         let len = out.len();
         let mut add = |k: &[f64]| out.iter_mut().zip(k).for_each(|(sum, k)| *sum += k);
         if kept.is_empty() {
-            let mut k = Room::filled(0.0, len);
+            let mut k = Buffer::filled(0.0, len);
             for part in self.stars() {
                 part.star_cross(z, at, &mut [], &mut k);
                 add(&k);

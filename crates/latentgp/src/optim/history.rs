@@ -53,7 +53,7 @@ pub struct History {
 }
 
 impl History {
-    /// Room for `memory` pairs of n numbers.
+    /// Memory for `memory` pairs of n numbers.
     pub(super) fn new(memory: usize, n: usize) -> Result<Self> {
         let room = memory.checked_mul(n).filter(|room| *room <= isize::MAX as usize / 8);
         let room = room.ok_or_else(|| {

@@ -8,7 +8,7 @@ use super::pair::{Factor, PairAt};
 use super::tile::{BLOCK, Group, HALF, Rows, Tile, add_squares};
 use crate::fast::vmath::{Laned, Lanes, exp2_decay_lanes, exp2_m1_lanes, groups};
 use crate::mat::Mat;
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
 
@@ -52,15 +52,15 @@ pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
 pub(super) struct Single<'t, const FMA: bool, const L: usize> {
     precision: &'t [f64],
     /// What δ² of each dimension adds to the exponent of 2.
-    sides: Room<Lanes<FMA, L>>,
+    sides: Buffer<Lanes<FMA, L>>,
     /// A number for each place, one point after the other: values, or their F̄.
-    pub lines: Room<f64>,
+    pub lines: Buffer<f64>,
 }
 
 impl<'t, const FMA: bool, const L: usize> Single<'t, FMA, L> {
     pub fn new(precision: &'t [f64], group: &Group<FMA, L>) -> Self {
-        let sides = Room::filled(Lanes::ZERO, precision.len());
-        Single { precision, sides, lines: Room::filled(0.0, L * group.right.len() * BLOCK) }
+        let sides = Buffer::filled(Lanes::ZERO, precision.len());
+        Single { precision, sides, lines: Buffer::filled(0.0, L * group.right.len() * BLOCK) }
     }
 
     /// Moves to where the group is, and returns √∏D, 0 in the lanes that are left.
@@ -126,16 +126,16 @@ pub(super) struct Sum<'t, 'v> {
 }
 
 impl Laned for Sum<'_, '_> {
-    type Out = Room<f64>;
+    type Out = Buffer<f64>;
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) -> Room<f64> {
+    fn run<const FMA: bool, const L: usize>(self) -> Buffer<f64> {
         let shape = self.at.pair.shape();
         debug_assert!(self.kept.as_ref().is_none_or(|kept| {
             kept.len() >= shape.numbers(self.at.points.len()) && (!shape.same || self.visit.is_some())
         }));
         let mut group = Group::<FMA, L>::new(self.at.z, shape);
         let mut single = self.visit.map(|visit| (Single::new(&self.at.pair.u.precision, &group), visit));
-        let mut sums: Room<Tile<FMA, L>> = Room::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
+        let mut sums: Buffer<Tile<FMA, L>> = Buffer::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         for points in groups(self.at.points.clone(), L) {
             let factor = place::<FMA, true, L>(&mut group, &self.at, points.clone());
@@ -164,7 +164,7 @@ impl Laned for Sum<'_, '_> {
                 }
             }
         }
-        let mut out = Room::filled(0.0, shape.rows * shape.cols);
+        let mut out = Buffer::filled(0.0, shape.rows * shape.cols);
         shape.each_pair(|i, j, tile, r, w| out[i * shape.cols + j] = sums[tile][r][w].sum());
         out
     }
@@ -193,9 +193,9 @@ impl Laned for Covariance<'_> {
         let Factor { precision: a, scale, .. } = pair.u;
         let mut group = Group::<FMA, L>::new(z, shape);
         let mut single = Single::new(a, &group);
-        let mut sums: Room<Tile<FMA, L>> = Room::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
+        let mut sums: Buffer<Tile<FMA, L>> = Buffer::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
         // ψ1 of a kernel of variance 1.
-        let mut plain: Room<Rows<FMA, L>> = Room::filled([Lanes::ZERO; BLOCK], shape.row_blocks());
+        let mut plain: Buffer<Rows<FMA, L>> = Buffer::filled([Lanes::ZERO; BLOCK], shape.row_blocks());
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         let from = points.start;
         for points in groups(points, L) {

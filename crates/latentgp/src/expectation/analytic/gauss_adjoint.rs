@@ -7,7 +7,7 @@ use super::gauss::{Single, place};
 use super::pair::{Pair, PairAt, Slopes};
 use super::tile::{BLOCK, Group, HALF, Rows, Tile};
 use crate::fast::vmath::{CACHE_LINE, Laned, Lanes, groups, prefetch};
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 use std::ops::Range;
 
 /// Where the gradients of some points are added: their rows of μ̄ and S̄.
@@ -93,13 +93,13 @@ fn gather_joined<const FMA: bool, const L: usize>(
 
 /// μ̄ and S̄ of the points where a group is, of each dimension.
 struct LaneBars<const FMA: bool, const L: usize> {
-    mean: Room<Lanes<FMA, L>>,
-    var: Room<Lanes<FMA, L>>,
+    mean: Buffer<Lanes<FMA, L>>,
+    var: Buffer<Lanes<FMA, L>>,
 }
 
 impl<const FMA: bool, const L: usize> LaneBars<FMA, L> {
     fn new(dim: usize) -> Self {
-        LaneBars { mean: Room::filled(Lanes::ZERO, dim), var: Room::filled(Lanes::ZERO, dim) }
+        LaneBars { mean: Buffer::filled(Lanes::ZERO, dim), var: Buffer::filled(Lanes::ZERO, dim) }
     }
 
     /// Adds them to the rows of so many points, and forgets them.
@@ -119,13 +119,13 @@ impl<const FMA: bool, const L: usize> LaneBars<FMA, L> {
 /// Gradients over all points so far, lane by lane.
 struct LaneSlopes<const FMA: bool, const L: usize> {
     total: Lanes<FMA, L>,
-    t_precision: Room<Lanes<FMA, L>>,
-    u_precision: Room<Lanes<FMA, L>>,
+    t_precision: Buffer<Lanes<FMA, L>>,
+    u_precision: Buffer<Lanes<FMA, L>>,
 }
 
 impl<const FMA: bool, const L: usize> LaneSlopes<FMA, L> {
     fn new(dim: usize) -> Self {
-        let [t_precision, u_precision] = [(); 2].map(|()| Room::filled(Lanes::ZERO, dim));
+        let [t_precision, u_precision] = [(); 2].map(|()| Buffer::filled(Lanes::ZERO, dim));
         LaneSlopes { total: Lanes::ZERO, t_precision, u_precision }
     }
 
@@ -283,12 +283,12 @@ impl Laned for Pull<'_> {
         let mut kept = kept.map(|kept| kept.chunks_exact(shape.kept::<L>()));
         let mut group = Group::<FMA, L>::new(z, shape);
         let (dim, features) = (group.dim, group.dim + 1);
-        let mut all = Room::filled([[0.0; HALF]; BLOCK], shape.tiles());
+        let mut all = Buffer::filled([[0.0; HALF]; BLOCK], shape.tiles());
         shape.each_pair(|i, j, tile, r, w| all[tile][r][w] = weights[i * shape.cols + j]);
         // Sums of the rows and of the columns, and their z̄; where the terms are the same, both are gathered as one.
         let lengths = [shape.row_blocks(), group.right.len()].map(|blocks| blocks * features);
-        let mut room =
-            [lengths, lengths].map(|of| of.map(|count| Room::filled([Lanes::<FMA, L>::ZERO; BLOCK], count)));
+        let mut room = [lengths, lengths]
+            .map(|of| of.map(|count| Buffer::filled([Lanes::<FMA, L>::ZERO; BLOCK], count)));
         let [[left, right], [left_z, right_z]] =
             room.each_mut().map(|pair| pair.each_mut().map(|room| &mut **room));
         let (mut lanes, mut lane_bars) = (LaneSlopes::<FMA, L>::new(dim), LaneBars::<FMA, L>::new(dim));
@@ -380,11 +380,11 @@ impl Laned for Pull<'_> {
     }
 }
 
-/// Room for the way back of a term by itself.
+/// Working memory for the backward pass of a term by itself.
 struct SingleBack<'t, const FMA: bool, const L: usize> {
     single: Single<'t, FMA, L>,
     /// T of each block.
-    t: Room<Rows<FMA, L>>,
+    t: Buffer<Rows<FMA, L>>,
     lanes: LaneSlopes<FMA, L>,
 }
 
@@ -392,7 +392,7 @@ impl<'t, const FMA: bool, const L: usize> SingleBack<'t, FMA, L> {
     fn new(pair: &'t Pair<'t>, group: &Group<FMA, L>) -> Self {
         SingleBack {
             single: Single::new(&pair.u.precision, group),
-            t: Room::filled([Lanes::ZERO; BLOCK], group.right.len()),
+            t: Buffer::filled([Lanes::ZERO; BLOCK], group.right.len()),
             lanes: LaneSlopes::new(group.dim),
         }
     }

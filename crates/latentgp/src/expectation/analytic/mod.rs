@@ -27,7 +27,6 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Term};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
-use crate::scratch;
 use plan::Plan;
 use sums::{MOST_KEPT, backward_whole, backward_y, forward, is_narrow, psi_y, whitened};
 
@@ -56,9 +55,8 @@ impl Expectation for Analytic {
             Some(l) => whitened(&plan, l, keep),
             None => forward(&plan, keep),
         };
-        let (mut bar, grad) = adjoint(psi)?;
+        let (bar, grad) = adjoint(psi)?;
         backward_whole(&plan, &kept, &bar, grad);
-        scratch::give(&mut bar.psi1);
         Ok(())
     }
 
@@ -82,9 +80,8 @@ impl Expectation for Analytic {
         }
         let plan = Plan::new(of)?;
         let (found, kept) = psi_y(&plan, y, plan.values(of.q.n()) <= MOST_KEPT);
-        let (mut bar, grad) = adjoint(found)?;
+        let (bar, grad) = adjoint(found)?;
         backward_y(&plan, &kept, y, &bar, grad);
-        scratch::give(&mut bar.p);
         Ok(())
     }
 

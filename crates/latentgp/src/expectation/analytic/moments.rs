@@ -2,7 +2,7 @@
 
 use super::gauss_adjoint::Bars;
 use super::pair::{Pair, PairAt, Slopes};
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 use smallvec::SmallVec;
 
 /// One for each dimension, where they stand unless there are more.
@@ -55,7 +55,7 @@ impl Dimension {
 pub(super) fn each(at: &PairAt<'_>, visit: &mut dyn FnMut(usize, &[f64])) {
     let PairAt { pair, q, z, .. } = *at;
     let dims = dimensions(pair, q.dim());
-    let mut values = Room::filled(0.0, pair.rows * pair.cols);
+    let mut values = Buffer::filled(0.0, pair.rows * pair.cols);
     for n in at.points.clone() {
         let (mean, var) = (q.mean.row(n), q.var.row(n));
         for i in 0..pair.rows {
@@ -73,8 +73,8 @@ pub(super) fn each(at: &PairAt<'_>, visit: &mut dyn FnMut(usize, &[f64])) {
 }
 
 /// The values of a pair, summed over points.
-pub(super) fn sum(at: &PairAt<'_>) -> Room<f64> {
-    let mut sum = Room::filled(0.0, at.pair.rows * at.pair.cols);
+pub(super) fn sum(at: &PairAt<'_>) -> Buffer<f64> {
+    let mut sum = Buffer::filled(0.0, at.pair.rows * at.pair.cols);
     each(at, &mut |_, values| sum.iter_mut().zip(values).for_each(|(a, b)| *a += b));
     sum
 }
@@ -85,13 +85,13 @@ pub(super) fn pull(
     weigh: &dyn Fn(usize, &mut [f64]),
     bars: &mut Bars<'_>,
     slopes: &mut Slopes,
-) -> Room<f64> {
+) -> Buffer<f64> {
     let PairAt { pair, q, z, ref points } = *at;
     let (dims, dim) = (dimensions(pair, q.dim()), q.dim());
     let size = pair.rows * pair.cols;
-    let mut weights = Room::filled(0.0, size);
+    let mut weights = Buffer::filled(0.0, size);
     let single = pair.t.term == Default::default();
-    let mut kept = Room::filled(0.0, if single { points.len() * size } else { size });
+    let mut kept = Buffer::filled(0.0, if single { points.len() * size } else { size });
     let mut moments: Dimensions<Moment> = Dimensions::new();
     for (k, n) in points.clone().enumerate() {
         weigh(n, &mut weights);

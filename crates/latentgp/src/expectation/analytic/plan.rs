@@ -9,16 +9,16 @@ use crate::fast::vmath::in_lanes;
 use crate::kernel::Few;
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::{Room, Scratch};
+use crate::scratch::Buffer;
 use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Of each pair in turn its values at some points and, where the terms are the same, those of the term by itself.
-pub(super) type Kept = Option<Scratch>;
+pub(super) type Kept = Option<Buffer<f64>>;
 
 /// What the backward pass of some points gathers.
 pub(super) struct Gathered {
-    pub theta: Room<f64>,
+    pub theta: Buffer<f64>,
     pub z: Mat,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Psi0Bar<'g> {
 pub(super) struct Plan<'a> {
     pub q: &'a Gaussians,
     pub z: &'a Mat,
-    theta: Room<f64>,
+    theta: Buffer<f64>,
     factors: Few<Factor>,
     unit: Factor,
 }
@@ -52,7 +52,7 @@ impl<'a> Plan<'a> {
         of.check_shapes()?;
         let PsiInputs { kernel, q, z, .. } = *of;
         let form = kernel.closed_form().ok_or_else(|| Error::NoClosedForm { kernel: kernel.expression() })?;
-        let mut theta = Room::filled(0.0, param::count(kernel));
+        let mut theta = Buffer::filled(0.0, param::count(kernel));
         param::copy_values(kernel, &mut theta);
         let factors = form.terms.into_iter().map(|t| Factor::new(t, &theta, q.dim())).collect();
         Ok(Plan { q, z, theta, factors, unit: Factor::unit(q.dim()) })
@@ -131,7 +131,7 @@ impl<'a> Plan<'a> {
         let mut singles = self.singles();
         let psi0 = self.psi0_of(points.clone());
         let mut psi2 = Mat::zeros(m, m);
-        let mut kept = keep.then(|| Scratch::take(self.values(points.len())));
+        let mut kept = keep.then(|| Buffer::any(self.values(points.len())));
         let mut rest = kept.as_deref_mut().unwrap_or_default();
         for pair in self.pairs() {
             // A term by itself goes along with its pair with itself.
@@ -203,14 +203,14 @@ impl<'a> Plan<'a> {
     }
 
     /// The monomial of a term at each inducing input.
-    fn monomials(&self, of: &Factor) -> Room<f64> {
-        Room::of((0..self.z.rows()).map(|j| of.monomial(self.z.row(j), None)))
+    fn monomials(&self, of: &Factor) -> Buffer<f64> {
+        Buffer::of((0..self.z.rows()).map(|j| of.monomial(self.z.row(j), None)))
     }
 
     /// F̄ of the values of every pair in turn, which is the same at every point.
-    pub fn weights(&self, psi2_bar: &Mat) -> Room<f64> {
+    pub fn weights(&self, psi2_bar: &Mat) -> Buffer<f64> {
         let m = self.z.rows();
-        let mut all = Room::filled(0.0, self.pairs().map(|pair| pair.rows * pair.cols).sum());
+        let mut all = Buffer::filled(0.0, self.pairs().map(|pair| pair.rows * pair.cols).sum());
         let mut rest = &mut all[..];
         for pair in self.pairs() {
             let [left, right] = [pair.t, pair.u].map(|f| self.monomials(f));
@@ -236,7 +236,7 @@ impl<'a> Plan<'a> {
         kept: Option<&[f64]>,
     ) -> Gathered {
         let (m, dim, from) = (self.z.rows(), self.q.dim(), points.start);
-        let mut got = Gathered { theta: Room::filled(0.0, self.theta.len()), z: Mat::zeros(m, dim) };
+        let mut got = Gathered { theta: Buffer::filled(0.0, self.theta.len()), z: Mat::zeros(m, dim) };
         // Without monomials, E[k(x, x)] is the same at all points.
         let (alike, ones) =
             if self.has_powers() { (1, points.clone()) } else { (points.len(), from..from + 1) };
@@ -309,7 +309,7 @@ impl<'a> Plan<'a> {
     fn pull_monomials(&self, pair: &Pair<'_>, values: &[f64], psi2_bar: &Mat, z_bar: &mut Mat) {
         let m = self.z.rows();
         let size = pair.rows * pair.cols;
-        let mut sum = Room::filled(0.0, size);
+        let mut sum = Buffer::filled(0.0, size);
         values.chunks_exact(size).for_each(|v| sum.iter_mut().zip(v).for_each(|(a, b)| *a += b));
         for i in 0..m {
             for j in 0..m {

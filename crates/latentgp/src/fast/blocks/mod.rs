@@ -314,7 +314,6 @@ pub(crate) fn mul_tn(a: &Mat, b: &Mat) -> Mat {
                 }
             }
         });
-        found.into_iter().for_each(|mut part| scratch::give(&mut part));
     }
 }
 

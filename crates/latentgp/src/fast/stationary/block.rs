@@ -4,15 +4,15 @@ use super::shapes::kappa;
 use crate::fast::vmath::{Laned, Lanes, Numbers, Vectorized, fma};
 use crate::kernel::{KernelGrad, Shape, Stationary};
 use crate::mat::Mat;
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 
 /// Sums of the inner loops run in this many independent accumulators, in a fixed order.
 pub(crate) const LANES: usize = 8;
 
 /// Z transposed and padded, Q×M', and M', the next multiple of [`LANES`]; the columns beyond M repeat the last point.
-pub(crate) fn pack(z: &Mat) -> (Room<f64>, usize) {
+pub(crate) fn pack(z: &Mat) -> (Buffer<f64>, usize) {
     let padded = z.rows().next_multiple_of(LANES);
-    let mut zt = Room::filled(0.0, z.cols() * padded);
+    let mut zt = Buffer::filled(0.0, z.cols() * padded);
     for q in 0..z.cols() {
         for m in 0..padded {
             zt[q * padded + m] = z[(m.min(z.rows() - 1), q)];
@@ -48,7 +48,7 @@ impl<S: Shape> Vectorized for Cross<'_, S> {
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
         let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
-        let mut r2 = Room::filled(0.0, padded);
+        let mut r2 = Buffer::filled(0.0, padded);
         for n in 0..self.x.rows() {
             distances::<FMA>(self.x.row(n), &zt, &inverse, &mut r2);
             for r2 in &mut r2 {
@@ -95,9 +95,9 @@ impl<S: Shape> CrossAdjoint<'_, '_, S> {
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
         let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
-        let [mut r2, mut value, mut slope, mut h] = std::array::from_fn(|_| Room::filled(0.0, padded));
-        let mut z_bar = Room::filled(0.0, dim * padded);
-        let mut l_bar = Room::filled(0.0, dim);
+        let [mut r2, mut value, mut slope, mut h] = std::array::from_fn(|_| Buffer::filled(0.0, padded));
+        let mut z_bar = Buffer::filled(0.0, dim * padded);
+        let mut l_bar = Buffer::filled(0.0, dim);
         let (mut variance_bar, mut alpha_bar) = (0.0, 0.0);
         for n in 0..self.x.rows() {
             let x = self.x.row(n);

@@ -16,7 +16,7 @@ use crate::fast::star::{LANES, Star, StarBar, StarGrad, StarKernel};
 use crate::fast::vmath::{Laned, Lanes, Numbers, in_lanes};
 use crate::kernel::{Shape, Stationary};
 use crate::mat::Mat;
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 
 /// [`LANES`] centres, V registers of L numbers.
 type Centres<const FMA: bool, const L: usize, const V: usize> = [Lanes<FMA, L>; V];
@@ -41,7 +41,7 @@ impl<S: Shape> StarKernel for Stationary<S> {
         if out.is_empty() {
             return;
         }
-        let (inverse, mut axes) = (self.inverse_lengthscales(), Room::filled(0.0, AXIS * self.dim));
+        let (inverse, mut axes) = (self.inverse_lengthscales(), Buffer::filled(0.0, AXIS * self.dim));
         in_lanes(Cross { kernel: self, z, at, inverse: &inverse, axes: &mut axes, kept, out });
     }
 
@@ -49,7 +49,7 @@ impl<S: Shape> StarKernel for Stationary<S> {
         if of.k.is_empty() {
             return;
         }
-        let (inverse, mut axes) = (self.inverse_lengthscales(), Room::filled(0.0, AXIS * self.dim));
+        let (inverse, mut axes) = (self.inverse_lengthscales(), Buffer::filled(0.0, AXIS * self.dim));
         in_lanes(Pull { kernel: self, of, inverse: &inverse, axes: &mut axes, grad });
     }
 
@@ -61,7 +61,8 @@ impl<S: Shape> StarKernel for Stationary<S> {
         for (at, (to, lanes)) in z.as_mut_slice().iter_mut().zip(z_bar).enumerate() {
             *to += 2.0 * inverse[at % self.dim] * sum(lanes);
         }
-        let l_bar = Room::of(l_bar.iter().zip(&inverse).map(|(lanes, inverse)| -2.0 * inverse * sum(lanes)));
+        let l_bar =
+            Buffer::of(l_bar.iter().zip(&inverse).map(|(lanes, inverse)| -2.0 * inverse * sum(lanes)));
         let variance_bar = sum(&others[0]) / self.variance.get();
         self.add_theta(theta, variance_bar, &l_bar, others[1][0]);
     }

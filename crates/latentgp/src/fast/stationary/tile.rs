@@ -15,7 +15,7 @@ use crate::fast::cross_blocks::{BLOCK_POINTS as WIDTH, BlockBar, CrossBlocks, MA
 use crate::fast::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
 use crate::kernel::{Shape, Stationary};
 use crate::mat::Mat;
-use crate::scratch::{self, Room};
+use crate::scratch::{self, Buffer};
 use smallvec::smallvec;
 
 /// A number of each of `WIDTH` points.
@@ -27,9 +27,9 @@ type Sums = [f64; SUMS];
 /// The blocks of a kernel with some Z.
 pub(super) struct Tile<'a, S: Shape> {
     pub kernel: &'a Stationary<S>,
-    pub inverse: Room<f64>,
+    pub inverse: Buffer<f64>,
     /// The mean of Z.
-    mean: Room<f64>,
+    mean: Buffer<f64>,
     /// (Z less its mean)/ℓ, M×Q.
     pub z: Mat,
 }
@@ -37,7 +37,7 @@ pub(super) struct Tile<'a, S: Shape> {
 impl<'a, S: Shape> Tile<'a, S> {
     pub fn new(kernel: &'a Stationary<S>, z: &Mat) -> Self {
         let (m, inverse) = (z.rows(), kernel.inverse_lengthscales());
-        let mean = Room::of((0..kernel.dim).map(|q| (0..m).map(|j| z[(j, q)]).sum::<f64>() / m as f64));
+        let mean = Buffer::of((0..kernel.dim).map(|q| (0..m).map(|j| z[(j, q)]).sum::<f64>() / m as f64));
         let z = Mat::from_fn(m, kernel.dim, |j, q| (z[(j, q)] - mean[q]) * inverse[q]);
         Tile { kernel, inverse, mean, z }
     }
@@ -67,16 +67,15 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
         }
         kept.resize(1, Mat::default());
         scratch::shape(&mut kept[0], out.rows(), out.cols());
-        let mut x = self.scaled(x);
+        let x = self.scaled(x);
         in_lanes(Cross { tile: self, x: &x, slopes: kept[0].as_mut_slice(), out });
-        scratch::give(&mut x);
     }
 
     fn pull(&self, block: BlockBar<'_>, x_bar: &mut Mat, gathered: &mut [Mat]) {
         if block.x.is_empty() {
             return;
         }
-        let mut x = self.scaled(block.x);
+        let x = self.scaled(block.x);
         let Some((sums, rest)) = gathered.split_last_mut() else { panic!("{MADE}") };
         let slopes = Slopes { tile: self, block: BlockBar { x: &x, ..block }, sums: sums.as_mut_slice() };
         match self.is_wide() {
@@ -84,14 +83,12 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
                 let mut h = scratch::any(block.k.rows(), block.k.cols());
                 vectorize(Whole { slopes, h: &mut h });
                 wide::pull(self, &x, &h, x_bar, rest);
-                scratch::give(&mut h);
             }
             false => {
-                let mut h = Room::filled([0.0; WIDTH], block.k.rows());
+                let mut h = Buffer::filled([0.0; WIDTH], block.k.rows());
                 vectorize(Adjoint { slopes, h: &mut h, x_bar, gathered: rest });
             }
         }
-        scratch::give(&mut x);
     }
 
     fn kept(&self) -> usize {
@@ -115,7 +112,7 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
     fn finish(&self, gathered: &[Mat], theta: &mut [f64], z_bar: &mut Mat) {
         let (m, dim) = (self.z.rows(), self.kernel.dim);
         let Some((sums, rest)) = gathered.split_last() else { panic!("{MADE}") };
-        let mut l_bar = Room::filled(0.0, dim);
+        let mut l_bar = Buffer::filled(0.0, dim);
         if self.is_wide() {
             wide::finish(self, rest, &mut l_bar, z_bar);
         } else {
@@ -242,7 +239,7 @@ impl<S: Shape> Vectorized for Whole<'_, '_, S> {
     #[inline(always)]
     fn run<const FMA: bool>(mut self) {
         let chunks = self.slopes.chunks();
-        let mut own = Room::filled([0.0; WIDTH], self.h.rows());
+        let mut own = Buffer::filled([0.0; WIDTH], self.h.rows());
         let h: &mut [Points] = self.h.as_mut_slice().as_chunks_mut().0;
         for c in 0..chunks {
             self.slopes.chunk::<FMA>(c, &mut own);

@@ -14,7 +14,7 @@ use crate::fast::vmath::{Vectorized, fma, vectorize};
 use crate::kernel::{KernelGrad, Shape, Stationary};
 use crate::linalg::{self, Op};
 use crate::mat::Mat;
-use crate::scratch::{self, Room};
+use crate::scratch::{self, Buffer};
 use smallvec::smallvec;
 
 /// Inputs of at least so many columns are faster by products.
@@ -36,10 +36,9 @@ pub(super) fn pull<S: Shape>(of: &Tile<'_, S>, x: &Mat, h: &Mat, x_bar: &mut Mat
     zh.fill(0.0);
     linalg::gemm(1.0, &of.z, Op::T, h, Op::N, &mut zh);
     linalg::gemm(1.0, h, Op::N, x, Op::T, hx);
-    let mut s = Room::filled(0.0, x.cols());
+    let mut s = Buffer::filled(0.0, x.cols());
     let (t, l_bar) = (t.as_mut_slice(), l_bar.as_mut_slice());
     vectorize(Gather { x, h, zh: &zh, inverse: &of.inverse, s: &mut s, t, l_bar, x_bar });
-    scratch::give(&mut zh);
 }
 
 /// Adds ℓ̄ and Z̄ of what was gathered.

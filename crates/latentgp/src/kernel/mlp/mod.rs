@@ -13,7 +13,7 @@ use crate::fast::{self, FastKernel};
 use crate::linalg::{Op, gemm};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized, Transform};
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -108,7 +108,7 @@ impl Mlp {
             h.resize(x.rows(), w.value.cols());
             h.fill(0.0);
             gemm(1.0, input, Op::N, &w.value, Op::N, h);
-            let bias = Room::of((0..h.cols()).map(|j| b.as_slice()[super::place(b.len(), j)]));
+            let bias = Buffer::of((0..h.cols()).map(|j| b.as_slice()[super::place(b.len(), j)]));
             let last = i + 1 == self.weights.len();
             vectorize(Activate { h: h.as_mut_slice(), bias: &bias, last });
         }

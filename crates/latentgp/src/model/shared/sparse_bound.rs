@@ -20,7 +20,7 @@ use crate::mean::Mean;
 use crate::model::Outputs;
 use crate::model::shared::kzz;
 use crate::posterior::{Factors, InputMap, Posterior};
-use crate::scratch::{self, Room};
+use crate::scratch::{self, Buffer};
 
 /// What is added to diagonals before they are factored.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,25 +67,18 @@ const LOST: f64 = 1e-2;
 
 /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, or adjoints of Ψ0 and Ψ2. There is one group unless cells are missing.
 struct Each {
-    psi0: Room<f64>,
+    psi0: Buffer<f64>,
     /// M×M each, one below the other.
     psi2: Mat,
 }
 
-/// There may be many groups.
-impl Drop for Each {
-    fn drop(&mut self) {
-        scratch::give(&mut self.psi2);
-    }
-}
-
 impl Each {
     fn one(psi0: f64, psi2: Mat) -> Self {
-        Each { psi0: Room::filled(psi0, 1), psi2 }
+        Each { psi0: Buffer::filled(psi0, 1), psi2 }
     }
 
     fn zeros(groups: usize, m: usize) -> Self {
-        Each { psi0: Room::filled(0.0, groups), psi2: scratch::zeros(groups * m, m) }
+        Each { psi0: Buffer::filled(0.0, groups), psi2: scratch::zeros(groups * m, m) }
     }
 
     /// The numbers of a group's M×M.
@@ -180,10 +173,8 @@ impl SparseBound<'_> {
 
     /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all.
     fn group_psi_y(&self, q: &Gaussians, kzz: &Cholesky) -> Result<GroupSums> {
-        let GroupPsi { mut psi1, each } = self.group_psi(q, kzz, self.whiten(kzz))?;
-        let p = blocks::mul_tn(&psi1, &self.outputs.filled);
-        scratch::give(&mut psi1);
-        Ok((each, p))
+        let GroupPsi { psi1, each } = self.group_psi(q, kzz, self.whiten(kzz))?;
+        Ok((each, blocks::mul_tn(&psi1, &self.outputs.filled)))
     }
 
     /// Errs where rounding would spoil the bound, whatever it is of.
@@ -303,11 +294,10 @@ impl SparseBound<'_> {
         self.expectation.psi_y_and_back(&self.psi_inputs(q, whiten), y, &mut |found| {
             let (mut grad, aside) = once.take().expect("one way there");
             let sums = one_group(found, whiten, &kzz);
-            let (value, (mut each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
+            let (value, (each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
             there = Some(value);
-            let (psi0, psi2) = (each.psi0[0], std::mem::take(&mut each.psi2));
             let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
-            Ok((PsiY { psi0, p, psi2 }, to))
+            Ok((PsiY { psi0: each.psi0[0], p, psi2: each.psi2 }, to))
         })?;
         Ok(there.expect("one way there"))
     }
@@ -368,13 +358,7 @@ impl SparseBound<'_> {
     }
 
     /// Chains Ψ̄ back pattern by pattern; `each` holds Ψ̄0 and Ψ̄2 of each group.
-    fn pull_psi(
-        &self,
-        q: &Gaussians,
-        each: &Each,
-        mut psi1_bar: Mat,
-        grad: &mut BoundGrad<'_>,
-    ) -> Result<()> {
+    fn pull_psi(&self, q: &Gaussians, each: &Each, psi1_bar: Mat, grad: &mut BoundGrad<'_>) -> Result<()> {
         let m = self.z.rows();
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
             let own = q.select_rows(&pattern.rows);
@@ -390,7 +374,6 @@ impl SparseBound<'_> {
                 add(grad.var.row_mut(n), var.row(i));
             }
         }
-        scratch::give(&mut psi1_bar);
         Ok(())
     }
 
