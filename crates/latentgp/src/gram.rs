@@ -5,12 +5,12 @@
 //! taken in their order: the digits do not depend on the threads.
 
 use crate::blocks;
+use crate::fast::vmath::groups;
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg;
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::{self, Room};
-use crate::vmath::groups;
+use crate::scratch::{self, Buffer};
 use rayon::prelude::*;
 
 /// Rows of a block.
@@ -38,7 +38,7 @@ pub(crate) fn gram_lower(kernel: &dyn Kernel, x: &Mat) -> Mat {
             row[..to].copy_from_slice(part.row(i));
         }
     });
-    let mut diag = Room::filled(0.0, n);
+    let mut diag = Buffer::filled(0.0, n);
     kernel.diag(x, &mut diag);
     (0..n).for_each(|i| out[(i, i)] = diag[i]);
     out
@@ -59,7 +59,7 @@ pub(crate) fn gram_adjoint(
             let pairs = twice.row_mut(i - from).iter_mut().zip(&bar.row(i)[..i]);
             pairs.for_each(|(twice, bar)| *twice = 2.0 * bar);
         }
-        let mut theta = Room::filled(0.0, param::count(kernel));
+        let mut theta = Buffer::filled(0.0, param::count(kernel));
         let (mut rows_bar, mut cols_bar) = (Mat::zeros(to - from, q), Mat::zeros(to, q));
         let grad = match wants_x {
             true => KernelGrad { theta: &mut theta, x: Some(&mut rows_bar), z: Some(&mut cols_bar) },
@@ -82,7 +82,7 @@ pub(crate) fn gram_adjoint(
             }
         }
     }
-    let diag = Room::of((0..n).map(|i| bar[(i, i)]));
+    let diag = Buffer::of((0..n).map(|i| bar[(i, i)]));
     kernel.diag_adjoint(x, &diag, KernelGrad { theta, x: x_bar, z: None });
 }
 

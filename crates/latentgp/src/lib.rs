@@ -29,12 +29,12 @@
 //! # Ok::<(), latentgp::Error>(())
 //! ```
 
-mod blocks;
 pub mod check;
 pub mod data;
 pub mod error;
 pub mod evidence;
 pub mod expectation;
+mod fast;
 #[cfg(feature = "files")]
 pub mod file;
 pub mod fit;
@@ -49,16 +49,15 @@ pub mod mat;
 pub mod mean;
 pub mod metrics;
 pub mod model;
-pub mod nearest;
+mod nearest;
 pub mod numpy;
 pub mod optim;
 pub mod param;
 pub mod posterior;
 pub mod recipe;
-mod scratch;
-pub mod special;
-pub mod vmath;
+mod special;
 
 pub use error::{Error, Result};
 pub use mat::Mat;
-pub use smallvec;
+
+use fast::{blocks, scratch};

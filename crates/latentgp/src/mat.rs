@@ -1,7 +1,7 @@
 //! A dense matrix, row-major as in NumPy.
 
 use crate::error::{Error, Result};
-use crate::scratch;
+use crate::scratch::Pooled;
 use std::ops::{Index, IndexMut};
 
 /// Whether none of them is NaN or infinite. All are looked at, several at a time.
@@ -21,19 +21,12 @@ pub(crate) fn all_finite(numbers: &[f64]) -> bool {
 pub struct Mat {
     rows: usize,
     cols: usize,
-    data: Vec<f64>,
+    data: Pooled,
 }
 
 impl Clone for Mat {
     fn clone(&self) -> Self {
         self.slice_rows(0, self.rows)
-    }
-}
-
-/// The room of a small matrix is used again.
-impl Drop for Mat {
-    fn drop(&mut self) {
-        scratch::recycle(std::mem::take(&mut self.data));
     }
 }
 
@@ -45,7 +38,7 @@ impl Mat {
 
     /// A matrix whose every entry is `value`.
     pub fn filled(rows: usize, cols: usize, value: f64) -> Self {
-        Mat { rows, cols, data: scratch::filled(rows * cols, value) }
+        Mat { rows, cols, data: Pooled::filled(rows * cols, value) }
     }
 
     /// The identity.
@@ -55,7 +48,7 @@ impl Mat {
 
     /// Entry (i, j) is `f(i, j)`.
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> f64) -> Self {
-        let mut data = scratch::room(rows * cols);
+        let mut data = Pooled::with_capacity(rows * cols);
         for i in 0..rows {
             for j in 0..cols {
                 data.push(f(i, j));
@@ -69,7 +62,13 @@ impl Mat {
         if Some(data.len()) != rows.checked_mul(cols) {
             return Err(Error::shape("matrix data", format!("{rows} × {cols} numbers"), data.len()));
         }
-        Ok(Mat { rows, cols, data })
+        Ok(Mat { rows, cols, data: data.into() })
+    }
+
+    /// `rows · cols` numbers.
+    pub(crate) fn from_pooled(rows: usize, cols: usize, data: Pooled) -> Self {
+        debug_assert_eq!(data.len(), rows * cols);
+        Mat { rows, cols, data }
     }
 
     /// Copies rows of equal length.
@@ -78,7 +77,7 @@ impl Mat {
     /// When the rows differ in length.
     pub fn from_rows<R: AsRef<[f64]>>(rows: &[R]) -> Self {
         let cols = rows.first().map_or(0, |r| r.as_ref().len());
-        let mut data = scratch::room(rows.len() * cols);
+        let mut data = Pooled::with_capacity(rows.len() * cols);
         for r in rows {
             assert_eq!(r.as_ref().len(), cols, "rows of equal length");
             data.extend_from_slice(r.as_ref());
@@ -88,7 +87,7 @@ impl Mat {
 
     /// One column.
     pub fn column(values: &[f64]) -> Self {
-        Mat { rows: values.len(), cols: 1, data: scratch::copied(values) }
+        Mat { rows: values.len(), cols: 1, data: Pooled::copied(values) }
     }
 
     /// Number of rows.
@@ -141,13 +140,13 @@ impl Mat {
     }
 
     /// The entries, row by row.
-    pub fn into_vec(mut self) -> Vec<f64> {
-        std::mem::take(&mut self.data)
+    pub fn into_vec(self) -> Vec<f64> {
+        self.data.into_vec()
     }
 
     /// The transpose, copied.
     pub fn t(&self) -> Mat {
-        let mut out = Mat { rows: 0, cols: 0, data: scratch::room(self.len()) };
+        let mut out = Mat { rows: 0, cols: 0, data: Pooled::with_capacity(self.len()) };
         self.transpose_into(&mut out);
         out
     }
@@ -179,7 +178,7 @@ impl Mat {
 
     /// The rows listed, in that order, copied.
     pub fn select_rows(&self, rows: &[usize]) -> Mat {
-        let mut data = scratch::room(rows.len() * self.cols);
+        let mut data = Pooled::with_capacity(rows.len() * self.cols);
         for &i in rows {
             data.extend_from_slice(self.row(i));
         }
@@ -191,7 +190,7 @@ impl Mat {
         Mat {
             rows: to - from,
             cols: self.cols,
-            data: scratch::copied(&self.data[from * self.cols..to * self.cols]),
+            data: Pooled::copied(&self.data[from * self.cols..to * self.cols]),
         }
     }
 
@@ -200,13 +199,9 @@ impl Mat {
         Mat::from_fn(self.rows, cols.len(), |i, j| self[(i, cols[j])])
     }
 
-    /// Makes it `rows × cols`, in the memory that it has where that suffices; what the entries are then is not said.
+    /// Makes it `rows × cols`, in the memory that it has where that suffices; the entries are arbitrary.
     pub fn resize(&mut self, rows: usize, cols: usize) {
-        let len = rows * cols;
-        if len > self.data.capacity() {
-            scratch::recycle(std::mem::replace(&mut self.data, scratch::room(len)));
-        }
-        self.data.resize(len, 0.0);
+        self.data.resize_any(rows * cols);
         (self.rows, self.cols) = (rows, cols);
     }
 
@@ -218,7 +213,7 @@ impl Mat {
     /// Adds `scale · other`.
     pub fn add_scaled(&mut self, scale: f64, other: &Mat) {
         debug_assert_eq!((self.rows, self.cols), (other.rows, other.cols));
-        for (a, b) in self.data.iter_mut().zip(&other.data) {
+        for (a, b) in self.data.iter_mut().zip(&other.data[..]) {
             *a += scale * b;
         }
     }
@@ -230,7 +225,7 @@ impl Mat {
 
     /// Applies `f` to every entry.
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Mat {
-        let mut data = scratch::room(self.len());
+        let mut data = Pooled::with_capacity(self.len());
         data.extend(self.data.iter().map(|&a| f(a)));
         Mat { rows: self.rows, cols: self.cols, data }
     }
@@ -238,7 +233,7 @@ impl Mat {
     /// Σ_ij A_ij B_ij.
     pub fn dot(&self, other: &Mat) -> f64 {
         debug_assert_eq!((self.rows, self.cols), (other.rows, other.cols));
-        self.data.iter().zip(&other.data).map(|(a, b)| a * b).sum()
+        self.data.iter().zip(&other.data[..]).map(|(a, b)| a * b).sum()
     }
 
     /// The sum of the diagonal.

@@ -7,7 +7,7 @@
 /// neighbour. Among equals the first wins.
 ///
 /// ```
-/// use latentgp::nearest::nearest;
+/// use latentgp::data::nearest;
 /// assert_eq!(nearest("oilflow", &["oil-flow", "iris"]), Some("oil-flow"));
 /// assert_eq!(nearest("zebra", &["oil-flow", "iris"]), None);
 /// ```

@@ -6,8 +6,8 @@
 
 use crate::blocks;
 use crate::error::{Error, Result, number};
+use crate::fast::vmath;
 use crate::mat::Mat;
-use crate::vmath;
 use serde::{Deserialize, Serialize};
 
 /// How an unconstrained number becomes a parameter.

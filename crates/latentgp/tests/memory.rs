@@ -2,8 +2,8 @@
 
 use latentgp::Mat;
 use latentgp::expectation::{
-    Analytic, Cubature5, Expectation, GaussHermite, Gaussians, MonteCarlo, PsiGrad, QuasiMonteCarlo,
-    Unscented,
+    Analytic, Cubature5, Expectation, GaussHermite, Gaussians, MonteCarlo, PsiGrad, PsiInputs,
+    QuasiMonteCarlo, Unscented,
 };
 use latentgp::kernel::{Kernel, Linear, Matern32, Rbf};
 use latentgp::linalg::Cholesky;
@@ -88,12 +88,13 @@ fn measure() {
             kernel.gram(&z, &mut kzz);
             (0..m).for_each(|i| kzz[(i, i)] += 0.1);
             let l = Cholesky::new(&kzz, "Kzz").unwrap();
+            let of = PsiInputs::new(kernel, &q, &z);
             for whiten in [None, Some(&l)] {
                 let kept = peak(|| {
                     let [z_bar, mean, var] = &mut grads;
                     let mut to = Some(PsiGrad { theta: &mut theta, z: z_bar, mean, var });
-                    let mut between = |psi| Ok((psi, to.take().unwrap()));
-                    rule.psi_and_back(kernel, &q, &z, whiten, &mut between).unwrap();
+                    let mut adjoint = |psi| Ok((psi, to.take().unwrap()));
+                    rule.psi_and_back(&PsiInputs { whiten, ..of }, &mut adjoint).unwrap();
                 });
                 assert!(kept < said + MOST_KEPT, "{rule} at N = {n}, M = {m} kept {kept} bytes");
             }
@@ -101,8 +102,8 @@ fn measure() {
             let kept = peak(|| {
                 let [z_bar, mean, var] = &mut grads;
                 let mut to = Some(PsiGrad { theta: &mut theta, z: z_bar, mean, var });
-                let mut between = |found| Ok((found, to.take().unwrap()));
-                rule.psi_y_and_back(kernel, &q, &z, &y, None, &mut between).unwrap();
+                let mut adjoint = |found| Ok((found, to.take().unwrap()));
+                rule.psi_y_and_back(&of, &y, &mut adjoint).unwrap();
             });
             assert!(kept < said + MOST_KEPT, "{rule} at N = {n}, M = {m} kept {kept} bytes with outputs");
             let cube = 8.0 * (n * m * m) as f64;

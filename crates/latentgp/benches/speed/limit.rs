@@ -1,8 +1,36 @@
 //! What the machine can do: peak rates of the matrix product and of the vectorised functions that the library uses.
 
 use crate::timing::seconds_of;
+use latentgp::Mat;
 use latentgp::linalg::{self, Op};
-use latentgp::{Mat, vmath};
+use vmath::{Laned, Lanes, Numbers, exp2_decays, in_lanes};
+
+/// The library's own source, which it does not make public.
+#[allow(dead_code, unused_imports)]
+#[path = "../../src/fast/vmath/mod.rs"]
+mod vmath;
+
+/// x ← 2^x.
+struct Powers<'a>(&'a mut [f64]);
+
+impl Laned for Powers<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool, const L: usize>(self) {
+        exp2_decays::<FMA, L>(self.0);
+    }
+}
+
+/// x ← √x, of a multiple of the lanes.
+struct Roots<'a>(&'a mut [f64]);
+
+impl Laned for Roots<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<const FMA: bool, const L: usize>(self) {
+        Lanes::<FMA, L>::read_mut(self.0).iter_mut().for_each(|x| *x = x.root());
+    }
+}
 
 /// Operations that a computation asks for.
 #[derive(Clone, Copy, Default)]
@@ -62,8 +90,8 @@ impl Limit {
             std::hint::black_box(c);
         };
         let numbers = (LINE * TIMES) as f64;
-        self.exps = self.exps.max(rate(numbers, &apply(vmath::exp2_decay_in_place, -0.5)));
-        self.roots = self.roots.max(rate(numbers, &apply(vmath::sqrt_in_place, 0.5)));
+        self.exps = self.exps.max(rate(numbers, &apply(|x| in_lanes(Powers(x)), -0.5)));
+        self.roots = self.roots.max(rate(numbers, &apply(|x| in_lanes(Roots(x)), 0.5)));
         self.flops = self.flops.max(rate(2.0 * (SIDE * SIDE * SIDE * PRODUCTS) as f64, &product));
     }
 

@@ -79,8 +79,7 @@ pub(crate) fn exact_in_place(
         c
     };
     let l = Cholesky::in_place(noisy(kxx), || noisy(again()), "Kxx + σ²I")?;
-    let mut alpha = Mat::default();
-    scratch::copy(root, &mut alpha);
+    let mut alpha = scratch::copied(root);
     l.solve_l(&mut alpha);
     let fit = alpha.dot(&alpha);
     l.solve_lt(&mut alpha);
@@ -100,7 +99,7 @@ impl Exact {
         bar
     }
 
-    /// The adjoints, with the lower triangle of K̄xx alone, in the room of L; and α.
+    /// The adjoints, with the lower triangle of K̄xx alone, in the memory of L; and α.
     pub(crate) fn into_bar_lower(self) -> (ExactBar, Mat) {
         let Exact { alpha, l, outputs, .. } = self;
         let mut kxx = l.into_inverse_lower();

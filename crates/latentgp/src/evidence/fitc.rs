@@ -16,7 +16,6 @@ use crate::blocks;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
-use crate::scratch;
 
 /// The evidence, what its adjoints need, and the posterior of the inducing values.
 #[derive(Clone, Debug)]
@@ -38,7 +37,7 @@ pub struct Fitc {
 #[derive(Clone, Debug)]
 pub struct FitcBar {
     /// k̄, of the kernel's diagonal, N.
-    pub kxx_diag: Vec<f64>,
+    pub kxx_diag: Mat,
     /// K̄xz, N×M.
     pub kxz: Mat,
     /// K̄zz, M×M, symmetric.
@@ -127,15 +126,15 @@ impl Fitc {
         let solved = self.a.solve(&self.w.t()).t();
         let wr = blocks::mul_tn(&self.w, &self.r);
         let mut w_bar = linalg::mul_nt(&self.r, &wr);
-        let mut kxx_diag = scratch::filled(n, 0.0);
+        let mut kxx_diag = Mat::zeros(n, 1);
         for i in 0..n {
             let (w, s, lambda) = (self.w.row(i), solved.row(i), self.lambda[(i, 0)]);
             let inner: f64 = w.iter().zip(s).map(|(w, s)| w * s).sum();
             let square: f64 = self.r.row(i).iter().map(|r| r * r).sum();
-            kxx_diag[i] = 0.5 * square - 0.5 * d * (1.0 - inner / lambda) / lambda;
+            kxx_diag[(i, 0)] = 0.5 * square - 0.5 * d * (1.0 - inner / lambda) / lambda;
             let bar = w_bar.row_mut(i);
             for j in 0..m {
-                bar[j] -= d * s[j] / lambda + 2.0 * kxx_diag[i] * w[j];
+                bar[j] -= d * s[j] / lambda + 2.0 * kxx_diag[(i, 0)] * w[j];
             }
         }
         let mut inner = blocks::mul_tn(&w_bar, &self.w);
@@ -143,7 +142,7 @@ impl Fitc {
         inner.scale(-0.5);
         let mut kzx = w_bar.t();
         kzz.solve_lt(&mut kzx);
-        FitcBar { noise: kxx_diag.iter().sum(), kxx_diag, kxz: kzx.t(), kzz: kzz.unwhiten(&inner) }
+        FitcBar { noise: kxx_diag.as_slice().iter().sum(), kxx_diag, kxz: kzx.t(), kzz: kzz.unwhiten(&inner) }
     }
 
     /// C = I − A⁻¹, of the predictive variance k∗∗ − k∗ L⁻ᵀCL⁻¹ k∗ᵀ.
@@ -213,7 +212,7 @@ mod tests {
             let chol = Cholesky::new(&kzz, "Kzz").unwrap();
             fitc(&y, diag, &kxz, &chol, rest[m * m]).unwrap().value
         };
-        let ours = [&bar.kxx_diag[..], bar.kxz.as_slice(), bar.kzz.as_slice(), &[bar.noise]].concat();
+        let ours = [bar.kxx_diag.as_slice(), bar.kxz.as_slice(), bar.kzz.as_slice(), &[bar.noise]].concat();
         let error = relative_error(&ours, &differences(&u, value), 1e-3);
         assert!(error < GRADIENT, "{error:e}");
     }

@@ -1,8 +1,8 @@
 //! The default choice, and the rule to judge it by.
 
 use super::{
-    Analytic, Between, Cost, Expectation, GaussHermite, Gaussians, Psi, PsiGrad, PsiY, QuasiMonteCarlo,
-    Unscented,
+    AdjointFn, Analytic, Cost, Expectation, GaussHermite, Gaussians, Psi, PsiGrad, PsiInputs, PsiY,
+    QuasiMonteCarlo, Unscented,
 };
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -34,36 +34,19 @@ impl Expectation for Auto {
     fn keeps_digits(&self, kernel: &dyn Kernel, q: &Gaussians) -> bool {
         Auto::choice(kernel).keeps_digits(kernel, q)
     }
-    fn psi_and_back<'g>(
-        &self,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
-        whiten: Option<&Cholesky>,
-        between: &mut Between<'_, 'g, Psi>,
-    ) -> Result<()> {
-        Auto::choice(kernel).psi_and_back(kernel, q, z, whiten, between)
+    fn psi_and_back<'g>(&self, of: &PsiInputs<'_>, adjoint: &mut AdjointFn<'_, 'g, Psi>) -> Result<()> {
+        Auto::choice(of.kernel).psi_and_back(of, adjoint)
     }
-    fn psi_y(
-        &self,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
-        y: &Mat,
-        whiten: Option<&Cholesky>,
-    ) -> Result<PsiY> {
-        Auto::choice(kernel).psi_y(kernel, q, z, y, whiten)
+    fn psi_y(&self, of: &PsiInputs<'_>, y: &Mat) -> Result<PsiY> {
+        Auto::choice(of.kernel).psi_y(of, y)
     }
     fn psi_y_and_back<'g>(
         &self,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
+        of: &PsiInputs<'_>,
         y: &Mat,
-        whiten: Option<&Cholesky>,
-        between: &mut Between<'_, 'g, PsiY>,
+        adjoint: &mut AdjointFn<'_, 'g, PsiY>,
     ) -> Result<()> {
-        Auto::choice(kernel).psi_y_and_back(kernel, q, z, y, whiten, between)
+        Auto::choice(of.kernel).psi_y_and_back(of, y, adjoint)
     }
     fn psi_adjoint(
         &self,

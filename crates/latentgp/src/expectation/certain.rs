@@ -2,12 +2,12 @@
 //!
 //! At S = 0 the Ψ-statistics are Ψ0 = Σ_n k(x_n, x_n), Ψ1 = Kxz and Ψ2 = KzxKxz: one node at the mean.
 
-use super::{Between, Cost, Expectation, Gaussians, Psi, PsiGrad, Rule, nothing_kept};
+use super::{AdjointFn, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiInputs, Rule};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
-use crate::scratch;
+use crate::scratch::Pooled;
 
 /// One node at the mean: S is taken for zero, whatever it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,7 +21,7 @@ impl Rule for Certain {
         1.0
     }
     fn weights(&self, _: usize) -> Vec<f64> {
-        scratch::filled(1, 1.0)
+        Pooled::filled(1, 1.0).into_vec()
     }
     fn nodes(&self, dim: usize) -> Mat {
         Mat::zeros(1, dim)
@@ -90,17 +90,10 @@ impl Expectation for Mixed {
         (0..q.n()).all(|n| is_certain(q, n)) || self.0.keeps_digits(kernel, q)
     }
 
-    fn psi_and_back<'g>(
-        &self,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
-        whiten: Option<&Cholesky>,
-        between: &mut Between<'_, 'g, Psi>,
-    ) -> Result<()> {
-        match self.whole(q) {
-            Some(whole) => whole.psi_and_back(kernel, q, z, whiten, between),
-            None => nothing_kept(self, kernel, q, z, whiten, between),
+    fn psi_and_back<'g>(&self, of: &PsiInputs<'_>, adjoint: &mut AdjointFn<'_, 'g, Psi>) -> Result<()> {
+        match self.whole(of.q) {
+            Some(whole) => whole.psi_and_back(of, adjoint),
+            None => of.psi_and_back_anew(self, adjoint),
         }
     }
 

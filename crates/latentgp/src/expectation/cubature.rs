@@ -2,7 +2,7 @@
 
 use super::rule::Rule;
 use crate::mat::Mat;
-use crate::scratch;
+use crate::scratch::Pooled;
 
 /// The fully symmetric rule of degree 5 with 2Q² + 1 nodes: exact for polynomials of degree 5.
 ///
@@ -22,10 +22,10 @@ impl Rule for Cubature5 {
     fn weights(&self, dim: usize) -> Vec<f64> {
         let q = dim as f64;
         let pairs = 2 * dim * dim.saturating_sub(1);
-        let mut weights = scratch::filled(1 + 2 * dim + pairs, 1.0 / (q + 2.0).powi(2));
+        let mut weights = Pooled::filled(1 + 2 * dim + pairs, 1.0 / (q + 2.0).powi(2));
         weights[0] = 2.0 / (q + 2.0);
         weights[1..=2 * dim].fill((4.0 - q) / (2.0 * (q + 2.0).powi(2)));
-        weights
+        weights.into_vec()
     }
     fn nodes(&self, dim: usize) -> Mat {
         let radius = (dim as f64 + 2.0).sqrt();

@@ -4,7 +4,7 @@ use super::rule::{DEFAULT_MAX_NODES, Rule};
 use crate::error::{Error, Result};
 use crate::linalg;
 use crate::mat::Mat;
-use crate::scratch;
+use crate::scratch::Pooled;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
@@ -88,9 +88,9 @@ impl Rule for GaussHermite {
     fn weights(&self, dim: usize) -> Vec<f64> {
         let rule = kept_rule(self.points);
         let nodes = self.points.pow(dim as u32);
-        let mut all = scratch::room(nodes);
+        let mut all = Pooled::with_capacity(nodes);
         all.extend((0..nodes).map(|s| (0..dim).map(|q| rule.1[self.digit(s, q)]).product::<f64>()));
-        all
+        all.into_vec()
     }
     fn nodes(&self, dim: usize) -> Mat {
         let rule = kept_rule(self.points);

@@ -24,15 +24,13 @@ pub mod correlated;
 mod cubature;
 mod gauss_hermite;
 mod monte_carlo;
-mod node_sums;
+pub(crate) mod node_sums;
 mod nodes;
 mod normals;
 mod parse;
-mod points;
 mod quasi_monte_carlo;
 pub mod rule;
 mod sobol;
-mod star;
 mod unscented;
 
 pub use analytic::Analytic;
@@ -145,57 +143,105 @@ fn gradient(
     to
 }
 
-/// Ψ, or what is made of it, and the gradient at `bar` by the way back from there.
+/// Ψ, or what is made of it, and the gradient that a forward pass followed by its backward pass gives for `bar`.
 #[cfg(test)]
-fn there_and_back<P: Clone>(
-    kernel: &dyn Kernel,
-    q: &Gaussians,
-    z: &Mat,
+fn forward_and_backward<P: Clone>(
+    of: &PsiInputs<'_>,
     bar: &P,
-    go: impl for<'g> FnOnce(&mut Between<'_, 'g, P>) -> Result<()>,
+    run: impl for<'g> FnOnce(&mut AdjointFn<'_, 'g, P>) -> Result<()>,
 ) -> (P, (Vec<f64>, Mat, Mat, Mat)) {
-    let mut there = None;
-    let back = gradient(kernel, q, z, |grad| {
+    let mut found = None;
+    let back = gradient(of.kernel, of.q, of.z, |grad| {
         let mut grad = Some(grad);
-        go(&mut |psi| {
-            there = Some(psi);
+        run(&mut |psi| {
+            found = Some(psi);
             Ok((bar.clone(), grad.take().expect("called once")))
         })
         .unwrap();
     });
-    (there.expect("called once"), back)
+    (found.expect("called once"), back)
 }
 
-/// What lies between Ψ and the way back from it: takes Ψ, returns Ψ̄ and where the gradient is added. It is called once.
-pub type Between<'b, 'g, P> = dyn FnMut(P) -> Result<(P, PsiGrad<'g>)> + 'b;
+/// Computes the adjoint of Ψ between the forward and the backward pass: takes Ψ, returns Ψ̄ = ∂F/∂Ψ and where the gradient is
+/// added. It is called once.
+pub type AdjointFn<'b, 'g, P> = dyn FnMut(P) -> Result<(P, PsiGrad<'g>)> + 'b;
 
-/// Ψ, whitened where a factor is given.
-fn psi_by<E: Expectation + ?Sized>(
-    by: &E,
-    kernel: &dyn Kernel,
-    q: &Gaussians,
-    z: &Mat,
-    whiten: Option<&Cholesky>,
-) -> Result<Psi> {
-    match whiten {
-        Some(l) => by.psi_whitened(kernel, q, z, l),
-        None => by.psi(kernel, q, z),
+/// What Ψ-statistics are computed from.
+#[derive(Clone, Copy)]
+pub struct PsiInputs<'a> {
+    /// k.
+    pub kernel: &'a dyn Kernel,
+    /// q(x_n) = N(μ_n, diag S_n), N points of Q columns.
+    pub q: &'a Gaussians,
+    /// Z, the inducing inputs, M×Q.
+    pub z: &'a Mat,
+    /// L, the Cholesky factor of Kzz. Where it is given, Ψ2 is whitened: L⁻¹Ψ2L⁻ᵀ.
+    pub whiten: Option<&'a Cholesky>,
+}
+
+impl<'a> PsiInputs<'a> {
+    /// Inputs of a Ψ2 that is not whitened.
+    pub fn new(kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Self {
+        PsiInputs { kernel, q, z, whiten: None }
     }
-}
 
-/// Ψ and the way back from it, which computes everything again.
-fn nothing_kept<'g, E: Expectation + ?Sized>(
-    by: &E,
-    kernel: &dyn Kernel,
-    q: &Gaussians,
-    z: &Mat,
-    whiten: Option<&Cholesky>,
-    between: &mut Between<'_, 'g, Psi>,
-) -> Result<()> {
-    let (mut bar, grad) = between(psi_by(by, kernel, q, z, whiten)?)?;
-    by.psi_adjoint(kernel, q, z, &bar, grad)?;
-    scratch::give(&mut bar.psi1);
-    Ok(())
+    /// Errs unless a factor that is given is one of Kzz.
+    fn check_factor(&self) -> Result<()> {
+        match self.whiten.map(|l| l.l().rows()) {
+            Some(rows) if rows != self.z.rows() => {
+                Err(Error::shape("rows of the factor of Kzz", self.z.rows(), rows))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Errs unless kernel, inputs and inducing inputs fit each other.
+    fn check_shapes(&self) -> Result<()> {
+        if self.z.cols() != self.q.dim() {
+            return Err(Error::shape("columns of the inducing inputs", self.q.dim(), self.z.cols()));
+        }
+        kernel::check_dim(self.kernel, self.q.dim())
+    }
+
+    /// Errs unless there is a row of outputs for each of the inputs.
+    fn check_outputs(&self, y: &Mat) -> Result<()> {
+        match y.rows() == self.q.n() {
+            true => Ok(()),
+            false => Err(Error::shape("rows of the outputs", self.q.n(), y.rows())),
+        }
+    }
+
+    /// Ψ by an expectation.
+    fn psi<E: Expectation + ?Sized>(&self, by: &E) -> Result<Psi> {
+        match self.whiten {
+            Some(l) => by.psi_whitened(self.kernel, self.q, self.z, l),
+            None => by.psi(self.kernel, self.q, self.z),
+        }
+    }
+
+    /// Both passes by an expectation; the second computes again what the first did.
+    fn psi_and_back_anew<'g, E: Expectation + ?Sized>(
+        &self,
+        by: &E,
+        adjoint: &mut AdjointFn<'_, 'g, Psi>,
+    ) -> Result<()> {
+        let (bar, grad) = adjoint(self.psi(by)?)?;
+        by.psi_adjoint(self.kernel, self.q, self.z, &bar, grad)
+    }
+
+    /// Both passes of P = Ψ1ᵀY by way of Ψ1 and Ψ̄1 = Y P̄ᵀ.
+    fn project_and_back<'g, E: Expectation + ?Sized>(
+        &self,
+        by: &E,
+        y: &Mat,
+        adjoint: &mut AdjointFn<'_, 'g, PsiY>,
+    ) -> Result<()> {
+        by.psi_and_back(self, &mut |psi| {
+            let (bar, grad) = adjoint(project(psi, y))?;
+            let psi1 = blocks::mul_nt(1.0, y, &bar.p);
+            Ok((Psi { psi0: bar.psi0, psi1, psi2: bar.psi2 }, grad))
+        })
+    }
 }
 
 /// All of Ψ that the bound of outputs Y needs, or adjoints of it.
@@ -209,45 +255,9 @@ pub struct PsiY {
     pub psi2: Mat,
 }
 
-/// Errs unless there is a row of outputs for each of the inputs.
-fn check_outputs(q: &Gaussians, y: &Mat) -> Result<()> {
-    match y.rows() == q.n() {
-        true => Ok(()),
-        false => Err(Error::shape("rows of the outputs", q.n(), y.rows())),
-    }
-}
-
-/// Errs unless a factor that is given is one of Kzz.
-fn check_factor(z: &Mat, whiten: Option<&Cholesky>) -> Result<()> {
-    match whiten.map(|l| l.l().rows()) {
-        Some(rows) if rows != z.rows() => Err(Error::shape("rows of the factor of Kzz", z.rows(), rows)),
-        _ => Ok(()),
-    }
-}
-
 /// P = Ψ1ᵀY by way of Ψ1.
-fn project(mut psi: Psi, y: &Mat) -> PsiY {
-    let p = blocks::mul_tn(&psi.psi1, y);
-    scratch::give(&mut psi.psi1);
-    PsiY { psi0: psi.psi0, p, psi2: psi.psi2 }
-}
-
-/// The same with the way back: Ψ̄1 = Y P̄ᵀ.
-fn project_and_back<'g, E: Expectation + ?Sized>(
-    by: &E,
-    kernel: &dyn Kernel,
-    q: &Gaussians,
-    z: &Mat,
-    y: &Mat,
-    whiten: Option<&Cholesky>,
-    between: &mut Between<'_, 'g, PsiY>,
-) -> Result<()> {
-    by.psi_and_back(kernel, q, z, whiten, &mut |psi| {
-        let (mut bar, grad) = between(project(psi, y))?;
-        let psi1 = blocks::mul_nt(1.0, y, &bar.p);
-        scratch::give(&mut bar.p);
-        Ok((Psi { psi0: bar.psi0, psi1, psi2: bar.psi2 }, grad))
-    })
+fn project(psi: Psi, y: &Mat) -> PsiY {
+    PsiY { psi0: psi.psi0, p: blocks::mul_tn(&psi.psi1, y), psi2: psi.psi2 }
 }
 
 /// What an expectation will take, known before it runs.
@@ -271,7 +281,7 @@ pub trait Expectation: CloneExpectation + Send + Sync {
     /// Rules whiten the kernel's blocks before they are squared: where Kzz is ill-conditioned that loses
     /// half as many digits as whitening Ψ2 does.
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
-        check_factor(z, Some(l))?;
+        PsiInputs { kernel, q, z, whiten: Some(l) }.check_factor()?;
         let mut psi = self.psi(kernel, q, z)?;
         psi.psi2 = l.whiten(&psi.psi2);
         Ok(psi)
@@ -293,46 +303,28 @@ pub trait Expectation: CloneExpectation + Send + Sync {
         grad: PsiGrad<'_>,
     ) -> Result<()>;
 
-    /// Hands Ψ, whitened where a factor is given, to `between`, and adds the gradient that it asks for, from Ψ̄2 of Ψ2 itself in
-    /// either case. What the way there computed may be kept for the way back.
-    fn psi_and_back<'g>(
-        &self,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
-        whiten: Option<&Cholesky>,
-        between: &mut Between<'_, 'g, Psi>,
-    ) -> Result<()> {
-        nothing_kept(self, kernel, q, z, whiten, between)
+    /// The forward pass, `adjoint` of its Ψ, and the backward pass, which adds the gradient. Ψ̄2 is that of Ψ2 itself, also
+    /// where Ψ2 was whitened. The forward pass may keep what it computed for the backward pass.
+    fn psi_and_back<'g>(&self, of: &PsiInputs<'_>, adjoint: &mut AdjointFn<'_, 'g, Psi>) -> Result<()> {
+        of.psi_and_back_anew(self, adjoint)
     }
 
-    /// Ψ0, P = Ψ1ᵀY and Ψ2, whitened where a factor is given, of outputs Y, N×D, where Ψ1 itself is not wanted. By way of Ψ1,
-    /// unless a method knows better.
-    fn psi_y(
-        &self,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
-        y: &Mat,
-        whiten: Option<&Cholesky>,
-    ) -> Result<PsiY> {
-        check_outputs(q, y)?;
-        Ok(project(psi_by(self, kernel, q, z, whiten)?, y))
+    /// Ψ0, P = Ψ1ᵀY and Ψ2 for outputs Y, N×D, where Ψ1 itself is not wanted. Provided: by way of Ψ1.
+    fn psi_y(&self, of: &PsiInputs<'_>, y: &Mat) -> Result<PsiY> {
+        of.check_outputs(y)?;
+        Ok(project(of.psi(self)?, y))
     }
 
-    /// The same bits, and the gradient of bar.psi0·Ψ0 + Σ bar.p ∘ P + Σ bar.psi2 ∘ Ψ2; see
-    /// [`psi_and_back`](Self::psi_and_back).
+    /// [`psi_y`](Self::psi_y), to the bit, and the gradient of bar.psi0·Ψ0 + Σ bar.p ∘ P + Σ bar.psi2 ∘ Ψ2, as
+    /// [`psi_and_back`](Self::psi_and_back) has it.
     fn psi_y_and_back<'g>(
         &self,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
+        of: &PsiInputs<'_>,
         y: &Mat,
-        whiten: Option<&Cholesky>,
-        between: &mut Between<'_, 'g, PsiY>,
+        adjoint: &mut AdjointFn<'_, 'g, PsiY>,
     ) -> Result<()> {
-        check_outputs(q, y)?;
-        project_and_back(self, kernel, q, z, y, whiten, between)
+        of.check_outputs(y)?;
+        of.project_and_back(self, y, adjoint)
     }
 
     /// The expectation as an expression, as [`parse`] reads it.
@@ -397,12 +389,4 @@ impl fmt::Debug for dyn Expectation + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.expression())
     }
-}
-
-/// Errs unless kernel, inputs and inducing inputs fit each other.
-fn check_shapes(kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<()> {
-    if z.cols() != q.dim() {
-        return Err(Error::shape("columns of the inducing inputs", q.dim(), z.cols()));
-    }
-    kernel::check_dim(kernel, q.dim())
 }

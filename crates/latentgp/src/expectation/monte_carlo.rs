@@ -4,7 +4,7 @@ use super::normals::Normals;
 use super::rule::{DEFAULT_MAX_NODES, Rule};
 use crate::error::{Error, Result};
 use crate::mat::Mat;
-use crate::scratch;
+use crate::scratch::Pooled;
 use std::sync::Arc;
 
 /// `samples` standard normal draws a point.
@@ -51,7 +51,7 @@ impl Rule for MonteCarlo {
         self.samples as f64
     }
     fn weights(&self, _: usize) -> Vec<f64> {
-        scratch::filled(self.samples, 1.0 / self.samples as f64)
+        Pooled::filled(self.samples, 1.0 / self.samples as f64).into_vec()
     }
     fn nodes(&self, dim: usize) -> Mat {
         let mut nodes = Mat::zeros(self.samples, dim);
@@ -120,7 +120,7 @@ impl Rule for GivenDraws {
     }
     fn weights(&self, _: usize) -> Vec<f64> {
         let count = self.draws[0].rows();
-        scratch::filled(count, 1.0 / count as f64)
+        Pooled::filled(count, 1.0 / count as f64).into_vec()
     }
     fn nodes(&self, _: usize) -> Mat {
         self.draws[0].clone()

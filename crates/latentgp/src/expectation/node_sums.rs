@@ -5,16 +5,16 @@
 //! number of nodes.
 
 use super::nodes::{Drawn, Nodes, Tile};
-use super::points::Points;
 use super::rule::{Rule, weights};
-use super::{Gaussians, Psi, PsiGrad};
+use super::{Psi, PsiGrad, PsiInputs};
 use crate::blocks::{self, Parts, part_rows};
-use crate::kernel::Kernel;
-use crate::linalg::{self, Cholesky, Op, Whitener};
+use crate::fast;
+use crate::fast::points::Points;
+use crate::fast::vmath::even_groups;
+use crate::linalg::{self, Op, Whitener};
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::{self, Room};
-use crate::vmath::even_groups;
+use crate::scratch::{self, Buffer};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -37,12 +37,12 @@ pub(super) struct Plan<'a, R: Rule> {
 }
 
 /// The weight that all nodes have, where they have one.
-pub(super) fn common(weights: &[f64]) -> Option<f64> {
+pub(crate) fn common(weights: &[f64]) -> Option<f64> {
     weights.first().copied().filter(|first| weights.iter().all(|w| w == first))
 }
 
 /// by · (Ψ̄2 + Ψ̄2ᵀ).
-pub(super) fn doubled(psi2_bar: &Mat, by: f64) -> Mat {
+pub(crate) fn doubled(psi2_bar: &Mat, by: f64) -> Mat {
     let mut sum = psi2_bar.t();
     sum.add_scaled(1.0, psi2_bar);
     sum.scale(by);
@@ -96,7 +96,7 @@ impl Drop for Tiles {
     }
 }
 
-/// Room for one tile of some points, and for what all tiles of them share: Ψ1ᵀ or its gradient.
+/// Working memory for one tile of some points, and what all tiles of them share: Ψ1ᵀ or its gradient.
 #[derive(Default)]
 struct Work {
     points: Points,
@@ -104,44 +104,31 @@ struct Work {
     shared: Mat,
 }
 
-impl Drop for Work {
-    fn drop(&mut self) {
-        scratch::give(&mut self.shared);
-    }
-}
-
 impl<R: Rule> Plan<'_, R> {
     /// Calls `work` with the plan.
-    pub fn make(
-        rule: &R,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
-        whiten: Option<&Cholesky>,
-        work: &mut dyn FnMut(&Plan<'_, R>),
-    ) {
-        kernel.blocks(z, &mut |blocks| {
-            let weights = weights(rule, q.dim());
+    pub fn make(rule: &R, of: &PsiInputs<'_>, work: &mut dyn FnMut(&Plan<'_, R>)) {
+        fast::with_blocks(of.kernel, of.z, &mut |blocks| {
+            let weights = weights(rule, of.q.dim());
             let common = common(weights.as_slice());
             work(&Plan {
-                nodes: Nodes::new(rule, kernel, blocks, q, z, weights.len()),
+                nodes: Nodes::new(rule, of, blocks, weights.len()),
                 weights,
                 common,
-                whiten: whiten.map(Whitener::new),
+                whiten: of.whiten.map(Whitener::new),
             });
         });
     }
 
     /// Operations a point, roughly.
     fn cost(&self) -> usize {
-        let m = self.nodes.z.rows();
+        let m = self.nodes.of.z.rows();
         self.weights.len().saturating_mul(m * (16 + m / 4))
     }
 
     /// What is worth to be kept for the way back.
     pub fn keeps(&self) -> Keep {
-        let places = self.nodes.count as f64 * self.nodes.q.n() as f64;
-        let (m, dim) = (self.nodes.z.rows(), self.nodes.q.dim());
+        let places = self.nodes.count as f64 * self.nodes.of.q.n() as f64;
+        let (m, dim) = (self.nodes.of.z.rows(), self.nodes.of.q.dim());
         let blocks = self.nodes.blocks;
         let most = if blocks.is_cheap() { MOST_CHEAP } else { MOST_KEPT };
         if places * (blocks.kept() + m + 2 * dim) as f64 <= most {
@@ -155,7 +142,7 @@ impl<R: Rule> Plan<'_, R> {
 
     /// Ψ0, the lower triangle of Ψ2, and what is kept of some points; adds their rows of Ψ1.
     fn forward(&self, points: Range<usize>, psi1: &mut [f64], keep: Keep) -> (f64, Mat, Tiles) {
-        let (m, from) = (self.nodes.z.rows(), points.start);
+        let (m, from) = (self.nodes.of.z.rows(), points.start);
         let (mut psi0, mut psi2, mut work) = (0.0, Mat::zeros(m, m), Work::default());
         let (mut white, mut weighted) = (Mat::default(), Mat::default());
         let mut kept = if keep == Keep::Nothing { Tiles::default() } else { Tiles::take() };
@@ -164,7 +151,7 @@ impl<R: Rule> Plan<'_, R> {
             let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
             scratch::shape(&mut work.shared, m, rows);
             work.shared.fill(0.0);
-            work.points.place(points, self.nodes.q, 1);
+            work.points.load(points, self.nodes.of.q, 1);
             for nodes in self.nodes.batches(rows) {
                 let Work { points, tile, shared } = &mut work;
                 self.nodes.draw(points, nodes, &mut drawn, tile);
@@ -202,13 +189,12 @@ impl<R: Rule> Plan<'_, R> {
                 row.iter_mut().enumerate().for_each(|(j, out)| *out += work.shared[(j, i)]);
             });
         }
-        [&mut white, &mut weighted].into_iter().for_each(scratch::give);
         (psi0, psi2, kept)
     }
 
     /// Ψ, and what is kept of each part.
     pub fn psi(&self, keep: Keep) -> (Psi, Parts<Tiles>) {
-        let (n, m) = (self.nodes.q.n(), self.nodes.z.rows());
+        let (n, m) = (self.nodes.of.q.n(), self.nodes.of.z.rows());
         let mut psi = Psi::zeros(n, m);
         if n == 0 || m == 0 {
             return (psi, Parts::new());
@@ -233,11 +219,10 @@ impl<R: Rule> Plan<'_, R> {
         kept: &[Tile],
         bar: &Psi,
         doubled: &Mat,
-        mean: &mut [f64],
-        var: &mut [f64],
-    ) -> (Room<f64>, Mat) {
-        let (m, dim, from) = (self.nodes.z.rows(), self.nodes.q.dim(), points.start);
-        let mut theta = Room::filled(0.0, param::count(self.nodes.kernel));
+        [mean, var]: [&mut [f64]; 2],
+    ) -> (Buffer<f64>, Mat) {
+        let (m, dim, from) = (self.nodes.of.z.rows(), self.nodes.of.q.dim(), points.start);
+        let mut theta = Buffer::filled(0.0, param::count(self.nodes.of.kernel));
         let mut z_bar = Mat::zeros(m, dim);
         let weight = self.common.unwrap_or(1.0);
         let (mut work, mut kept) = (Work::default(), kept.iter());
@@ -250,7 +235,7 @@ impl<R: Rule> Plan<'_, R> {
                 bar.psi1.row(n).iter().enumerate().for_each(|(j, bar)| work.shared[(j, i)] = weight * bar);
             }
             let mut drawn = Drawn::default();
-            work.points.place(points, self.nodes.q, 1);
+            work.points.load(points, self.nodes.of.q, 1);
             work.points.clear_bars();
             for nodes in self.nodes.batches(rows) {
                 let Work { points, tile, shared } = &mut work;
@@ -281,24 +266,23 @@ impl<R: Rule> Plan<'_, R> {
                 self.nodes.pull(points, tile, &k_bar, &mut x_bar, &mut gathered);
                 self.nodes.pull_diag(points, tile, weights, bar.psi0, &mut theta);
             }
-            work.points.hand_out(&mut mean[own.clone()], &mut var[own]);
+            work.points.add_bars_to(&mut mean[own.clone()], &mut var[own]);
         }
-        [&mut k_bar, &mut x_bar].into_iter().for_each(scratch::give);
         self.nodes.blocks.finish(&gathered, &mut theta, &mut z_bar);
         (theta, z_bar)
     }
 
     /// Adds the gradient, from what each part kept.
     pub fn psi_adjoint(&self, kept: &[Tiles], bar: &Psi, grad: PsiGrad<'_>) {
-        let n = self.nodes.q.n();
-        if n == 0 || self.nodes.z.rows() == 0 || self.nodes.q.dim() == 0 {
+        let n = self.nodes.of.q.n();
+        if n == 0 || self.nodes.of.z.rows() == 0 || self.nodes.of.q.dim() == 0 {
             return;
         }
         let doubled = doubled(&bar.psi2, self.common.unwrap_or(1.0));
         let rows = part_rows(n);
-        let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, [mean, var]| {
+        let parts = blocks::each_part(n, 2 * self.cost(), [grad.mean, grad.var], |points, out| {
             let kept = kept.get(points.start / rows).map_or(&[][..], |tiles| &tiles.0);
-            self.backward(points, kept, bar, &doubled, mean, var)
+            self.backward(points, kept, bar, &doubled, out)
         });
         for (theta, z_bar) in &parts {
             grad.theta.iter_mut().zip(theta).for_each(|(a, b)| *a += b);
@@ -309,9 +293,12 @@ impl<R: Rule> Plan<'_, R> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cubature5, Expectation, GaussHermite, MonteCarlo, gradient, there_and_back};
+    use super::super::{
+        Cubature5, Expectation, GaussHermite, Gaussians, MonteCarlo, forward_and_backward, gradient,
+    };
     use super::*;
-    use crate::kernel::{self, Matern32};
+    use crate::kernel::{self, Kernel, Matern32};
+    use crate::linalg::Cholesky;
 
     /// Ψ with what was kept of it beside Ψ and its adjoint, each by itself.
     fn compare<R: Rule>(rule: &R, kernel: &dyn Kernel, n: usize, keeps: Keep) {
@@ -321,7 +308,8 @@ mod tests {
             var: Mat::from_fn(n, 2, |i, j| 0.1 + at(j, i).powi(2)),
         };
         let z = Mat::from_fn(5, 2, |i, j| at(i + 11, j + 2));
-        Plan::make(rule, kernel, &q, &z, None, &mut |plan| assert!(plan.keeps() == keeps));
+        let of = PsiInputs::new(kernel, &q, &z);
+        Plan::make(rule, &of, &mut |plan| assert!(plan.keeps() == keeps));
         let mut kzz = Mat::eye(5);
         kernel.gram(&z, &mut kzz);
         (0..5).for_each(|i| kzz[(i, i)] += 0.1);
@@ -339,9 +327,8 @@ mod tests {
         );
         let again = gradient(kernel, &q, &z, |grad| rule.psi_adjoint(kernel, &q, &z, &plain, grad).unwrap());
         for (whiten, expected) in [(None, &plain), (Some(&l), &white)] {
-            let (psi, back) = there_and_back(kernel, &q, &z, &plain, |between| {
-                rule.psi_and_back(kernel, &q, &z, whiten, between)
-            });
+            let of = PsiInputs { whiten, ..of };
+            let (psi, back) = forward_and_backward(&of, &plain, |adjoint| rule.psi_and_back(&of, adjoint));
             assert_eq!((&psi, &back), (expected, &again));
         }
     }

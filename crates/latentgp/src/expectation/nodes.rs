@@ -3,13 +3,14 @@
 //! Place s·B + i of a tile is node s at point i of its B points, x = μ + √S ∘ ξ. Places lie in lanes; those beyond the last
 //! repeat it, and count nothing.
 
-use super::Gaussians;
-use super::points::Points;
+use super::PsiInputs;
 use super::rule::Rule;
-use crate::kernel::{BLOCK_POINTS, CrossBlocks, Kernel, KernelGrad, Mats};
+use crate::fast::cross_blocks::{BLOCK_POINTS, BlockBar, CrossBlocks, Mats};
+use crate::fast::points::Points;
+use crate::fast::vmath::even_groups;
+use crate::kernel::KernelGrad;
 use crate::mat::Mat;
-use crate::scratch::{self, Room};
-use crate::vmath::even_groups;
+use crate::scratch::{self, Buffer};
 use std::ops::Range;
 
 /// Places of a tile, about.
@@ -29,10 +30,8 @@ enum Layout {
 /// The nodes of all points.
 pub(super) struct Nodes<'a, R: Rule> {
     rule: &'a R,
-    pub kernel: &'a dyn Kernel,
+    pub of: &'a PsiInputs<'a>,
     pub blocks: &'a dyn CrossBlocks,
-    pub q: &'a Gaussians,
-    pub z: &'a Mat,
     layout: Layout,
     pub count: usize,
     /// Any point, for a kernel whose k(x, x) is the same everywhere.
@@ -44,12 +43,6 @@ pub(super) struct Nodes<'a, R: Rule> {
 pub(super) struct Drawn {
     nodes: Range<usize>,
     lines: Mat,
-}
-
-impl Drop for Drawn {
-    fn drop(&mut self) {
-        scratch::give(&mut self.lines);
-    }
 }
 
 /// Some nodes of some points: ξ and x of each place, Q×L, and K there, M×L.
@@ -66,9 +59,7 @@ pub(super) struct Tile {
 impl Tile {
     /// Its nodes alone, and what is left has none.
     pub fn take_nodes(&mut self) -> Tile {
-        let mut own = Tile::default();
-        (own.nodes, own.xi) = (self.nodes.clone(), std::mem::take(&mut self.xi));
-        own
+        Tile { nodes: self.nodes.clone(), xi: std::mem::take(&mut self.xi), ..Tile::default() }
     }
 
     /// The nodes of another.
@@ -84,13 +75,7 @@ impl Tile {
 
     /// Places, without those beyond the last.
     fn places(&self, points: &Points) -> usize {
-        self.nodes.len() * points.lanes()
-    }
-}
-
-impl Drop for Tile {
-    fn drop(&mut self) {
-        [&mut self.k, &mut self.xi, &mut self.x].into_iter().chain(&mut self.kept).for_each(scratch::give);
+        self.nodes.len() * points.width()
     }
 }
 
@@ -102,20 +87,14 @@ pub(super) fn lanes(places: usize) -> usize {
 }
 
 impl<'a, R: Rule> Nodes<'a, R> {
-    pub fn new(
-        rule: &'a R,
-        kernel: &'a dyn Kernel,
-        blocks: &'a dyn CrossBlocks,
-        q: &'a Gaussians,
-        z: &'a Mat,
-        count: usize,
-    ) -> Self {
+    pub fn new(rule: &'a R, of: &'a PsiInputs<'a>, blocks: &'a dyn CrossBlocks, count: usize) -> Self {
+        let dim = of.q.dim();
         let layout = match rule.has_own_nodes() {
             true => Layout::Own,
-            false => Layout::Shared(rule.nodes(q.dim())),
+            false => Layout::Shared(rule.nodes(dim)),
         };
-        let somewhere = kernel.constant_diag().then(|| Mat::zeros(1, q.dim()));
-        Nodes { rule, kernel, blocks, q, z, layout, count, somewhere }
+        let somewhere = of.kernel.constant_diag().then(|| Mat::zeros(1, dim));
+        Nodes { rule, of, blocks, layout, count, somewhere }
     }
 
     /// Whether each point has its own nodes.
@@ -130,7 +109,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
 
     /// Draws nodes of some points, as many as are worth it.
     fn draw_some(&self, points: &Points, from: usize, drawn: &mut Drawn) {
-        let (dim, rows) = (self.q.dim(), points.lanes());
+        let (dim, rows) = (self.of.q.dim(), points.width());
         // Draws are made 64 at a time: so many nodes leave none over.
         let even = 64 >> dim.trailing_zeros().min(6);
         drawn.nodes = from..(from + (DRAWN / (rows * dim).max(1)).clamp(1, even)).min(self.count);
@@ -140,12 +119,11 @@ impl<'a, R: Rule> Nodes<'a, R> {
         }
         scratch::shape(&mut drawn.lines, own.cols(), rows);
         own.transpose_into(&mut drawn.lines);
-        scratch::give(&mut own);
     }
 
     /// Takes some nodes.
     pub fn draw(&self, points: &Points, nodes: Range<usize>, drawn: &mut Drawn, tile: &mut Tile) {
-        let (dim, rows) = (self.q.dim(), points.lanes());
+        let (dim, rows) = (self.of.q.dim(), points.width());
         tile.nodes = nodes;
         let places = tile.places(points);
         scratch::shape(&mut tile.xi, dim, lanes(places));
@@ -174,7 +152,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
 
     /// K of a tile whose nodes were taken.
     pub fn cross(&self, points: &Points, tile: &mut Tile) {
-        let (rows, places) = (points.lanes(), tile.places(points));
+        let (rows, places) = (points.width(), tile.places(points));
         scratch::shape(&mut tile.x, tile.xi.rows(), tile.xi.cols());
         for q in 0..tile.x.rows() {
             let (mean, std, xi, x) =
@@ -186,7 +164,7 @@ impl<'a, R: Rule> Nodes<'a, R> {
             let last = x[places - 1];
             x[places..].fill(last);
         }
-        scratch::shape(&mut tile.k, self.z.rows(), tile.xi.cols());
+        scratch::shape(&mut tile.k, self.of.z.rows(), tile.xi.cols());
         self.blocks.cross(&tile.x, &mut tile.kept, &mut tile.k);
         for j in 0..tile.k.rows() {
             tile.k.row_mut(j)[places..].fill(0.0);
@@ -195,14 +173,14 @@ impl<'a, R: Rule> Nodes<'a, R> {
 
     /// Σ w k(x, x).
     pub fn diag(&self, points: &Points, tile: &Tile, weights: &[f64]) -> f64 {
-        let rows = points.lanes();
+        let rows = points.width();
         if let Some(somewhere) = &self.somewhere {
             let mut one = [0.0];
-            self.kernel.diag(somewhere, &mut one);
+            self.of.kernel.diag(somewhere, &mut one);
             return one[0] * rows as f64 * weights.iter().sum::<f64>();
         }
-        let mut diag = Room::filled(0.0, tile.x.cols());
-        self.kernel.diag(&tile.x.t(), &mut diag);
+        let mut diag = Buffer::filled(0.0, tile.x.cols());
+        self.of.kernel.diag(&tile.x.t(), &mut diag);
         diag.chunks_exact(rows).zip(weights).map(|(d, w)| w * d.iter().sum::<f64>()).sum()
     }
 
@@ -210,29 +188,30 @@ impl<'a, R: Rule> Nodes<'a, R> {
     pub fn pull(&self, points: &mut Points, tile: &Tile, k_bar: &Mat, x_bar: &mut Mat, gathered: &mut Mats) {
         scratch::shape(x_bar, tile.x.rows(), tile.x.cols());
         x_bar.fill(0.0);
-        self.blocks.pull(&tile.x, &tile.kept, &tile.k, k_bar, x_bar, gathered);
+        let block = BlockBar { x: &tile.x, kept: &tile.kept, k: &tile.k, bar: k_bar };
+        self.blocks.pull(block, x_bar, gathered);
         pull_points(points, tile, x_bar);
     }
 
     /// Adds the gradient of bar·Σ w k(x, x).
     pub fn pull_diag(&self, points: &mut Points, tile: &Tile, weights: &[f64], bar: f64, theta: &mut [f64]) {
-        let rows = points.lanes();
+        let rows = points.width();
         if let Some(somewhere) = &self.somewhere {
             let bar = bar * rows as f64 * weights.iter().sum::<f64>();
-            return self.kernel.diag_adjoint(somewhere, &[bar], KernelGrad { theta, x: None, z: None });
+            return self.of.kernel.diag_adjoint(somewhere, &[bar], KernelGrad { theta, x: None, z: None });
         }
-        let mut own = Room::filled(0.0, tile.x.cols());
+        let mut own = Buffer::filled(0.0, tile.x.cols());
         own.chunks_exact_mut(rows).zip(weights).for_each(|(own, w)| own.fill(w * bar));
         let mut x_bar = Mat::zeros(tile.x.cols(), tile.x.rows());
         let grad = KernelGrad { theta, x: Some(&mut x_bar), z: None };
-        self.kernel.diag_adjoint(&tile.x.t(), &own, grad);
+        self.of.kernel.diag_adjoint(&tile.x.t(), &own, grad);
         pull_points(points, tile, &x_bar.t());
     }
 }
 
 /// From x̄ to μ̄ and the gradient of √S.
 fn pull_points(points: &mut Points, tile: &Tile, x_bar: &Mat) {
-    let rows = points.lanes();
+    let rows = points.width();
     let places = tile.places(points);
     for q in 0..x_bar.rows() {
         let (mean, std) = (points.mean_bar.row_mut(q), points.std_bar.row_mut(q));

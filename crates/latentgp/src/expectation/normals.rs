@@ -6,7 +6,7 @@
 //!
 //! Each pair takes 64 bits, 32 for u and 32 for v: draws go to 6.8 standard deviations.
 
-use crate::vmath::{Vectorized, from_low_bits, ln, sin_cos_pi, vectorize};
+use crate::fast::vmath::{Vectorized, from_low_bits, ln, sin_cos_pi, vectorize};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -4,7 +4,7 @@ use super::rule::{DEFAULT_MAX_NODES, Rule};
 use super::sobol;
 use crate::error::{Error, Result};
 use crate::mat::Mat;
-use crate::scratch;
+use crate::scratch::Pooled;
 use crate::special::normal_quantile;
 
 /// `samples` scrambled Sobol points, the same for every point and at every step: deterministic, so that
@@ -42,7 +42,7 @@ impl Rule for QuasiMonteCarlo {
         self.samples as f64
     }
     fn weights(&self, _: usize) -> Vec<f64> {
-        scratch::filled(self.samples, 1.0 / self.samples as f64)
+        Pooled::filled(self.samples, 1.0 / self.samples as f64).into_vec()
     }
     fn nodes(&self, dim: usize) -> Mat {
         let uniform = sobol::points(self.samples, dim, Some(self.seed));

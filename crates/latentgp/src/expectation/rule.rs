@@ -7,19 +7,18 @@
 //!            μ̄ += x̄_s               S̄ += x̄_s ∘ ξ_s / (2√S)
 //! ```
 //!
-//! The [sums](super::node_sums) go over tiles of points and nodes. Nodes that move one coordinate each have a way of their own
-//! with kernels that are cheap there: [`star`](super::star).
+//! The [sums](super::node_sums) go over tiles of points and nodes. Nodes that move one coordinate each, with kernels that are
+//! cheap there, have sums of their own: [`star_sums`](crate::fast::star_sums).
 
 use super::node_sums::{Keep, Plan};
 use super::nodes::{TILE, lanes};
-use super::star::Stars;
-use super::{Between, Cost, Expectation, Gaussians, Psi, PsiGrad, check_factor, check_shapes};
+use super::{AdjointFn, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiInputs};
 use crate::blocks::part_rows;
 use crate::error::{Error, Result};
+use crate::fast::star_sums::Stars;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
-use crate::scratch;
 
 /// Nodes ξ_s and weights w_s for N(0, I).
 pub trait Rule: Clone + Send + Sync + 'static {
@@ -75,75 +74,53 @@ pub trait Rule: Clone + Send + Sync + 'static {
 /// The limit of nodes unless the caller sets another.
 pub const DEFAULT_MAX_NODES: usize = 100_000;
 
-const ONCE: &str = "`Kernel::blocks` calls once";
+const ONCE: &str = "`with_blocks` calls once";
 
-/// w, 1×S, in room that is used again.
-pub(super) fn weights(rule: &impl Rule, dim: usize) -> Mat {
+/// w, 1×S.
+pub(crate) fn weights(rule: &impl Rule, dim: usize) -> Mat {
     let weights = rule.weights(dim);
     Mat::from_vec(1, weights.len(), weights).expect("as many as there are")
 }
 
-fn check_all(
-    rule: &impl Rule,
-    kernel: &dyn Kernel,
-    q: &Gaussians,
-    z: &Mat,
-    whiten: Option<&Cholesky>,
-) -> Result<()> {
-    check_shapes(kernel, q, z)?;
-    check_factor(z, whiten)?;
-    rule.check(kernel, q.dim())
+fn check_all(rule: &impl Rule, of: &PsiInputs<'_>) -> Result<()> {
+    of.check_shapes()?;
+    of.check_factor()?;
+    rule.check(of.kernel, of.q.dim())
 }
 
-/// Ψ, by the cheaper way where it is open.
-fn psi(
-    rule: &impl Rule,
-    kernel: &dyn Kernel,
-    q: &Gaussians,
-    z: &Mat,
-    whiten: Option<&Cholesky>,
-) -> Result<Psi> {
-    check_all(rule, kernel, q, z, whiten)?;
-    if let Some(stars) = Stars::new(rule, kernel, q, z) {
-        return Ok(stars.psi(whiten));
+/// Ψ: by stars where rule and kernel allow, else by all nodes.
+fn psi(rule: &impl Rule, of: &PsiInputs<'_>) -> Result<Psi> {
+    check_all(rule, of)?;
+    if let Some(stars) = Stars::new(rule, of) {
+        return Ok(stars.psi());
     }
     let mut psi = None;
-    Plan::make(rule, kernel, q, z, whiten, &mut |plan| psi = Some(plan.psi(Keep::Nothing).0));
+    Plan::make(rule, of, &mut |plan| psi = Some(plan.psi(Keep::Nothing).0));
     Ok(psi.expect(ONCE))
 }
 
 impl<R: Rule> Expectation for R {
     fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi> {
-        psi(self, kernel, q, z, None)
+        psi(self, &PsiInputs::new(kernel, q, z))
     }
 
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
-        psi(self, kernel, q, z, Some(l))
+        psi(self, &PsiInputs { kernel, q, z, whiten: Some(l) })
     }
 
     fn keeps_digits(&self, _: &dyn Kernel, _: &Gaussians) -> bool {
         true
     }
 
-    fn psi_and_back<'g>(
-        &self,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
-        whiten: Option<&Cholesky>,
-        between: &mut Between<'_, 'g, Psi>,
-    ) -> Result<()> {
-        check_all(self, kernel, q, z, whiten)?;
-        if let Some(stars) = Stars::new(self, kernel, q, z) {
-            return stars.psi_and_back(whiten, between);
+    fn psi_and_back<'g>(&self, of: &PsiInputs<'_>, adjoint: &mut AdjointFn<'_, 'g, Psi>) -> Result<()> {
+        check_all(self, of)?;
+        if let Some(stars) = Stars::new(self, of) {
+            return stars.psi_and_back(adjoint);
         }
         let mut done = None;
-        Plan::make(self, kernel, q, z, whiten, &mut |plan| {
+        Plan::make(self, of, &mut |plan| {
             let (psi, kept) = plan.psi(plan.keeps());
-            done = Some(between(psi).map(|(mut bar, grad)| {
-                plan.psi_adjoint(&kept, &bar, grad);
-                scratch::give(&mut bar.psi1);
-            }));
+            done = Some(adjoint(psi).map(|(bar, grad)| plan.psi_adjoint(&kept, &bar, grad)));
         });
         done.expect(ONCE)
     }
@@ -156,13 +133,14 @@ impl<R: Rule> Expectation for R {
         bar: &Psi,
         grad: PsiGrad<'_>,
     ) -> Result<()> {
-        check_all(self, kernel, q, z, None)?;
-        if let Some(stars) = Stars::new(self, kernel, q, z) {
+        let of = PsiInputs::new(kernel, q, z);
+        check_all(self, &of)?;
+        if let Some(stars) = Stars::new(self, &of) {
             stars.psi_adjoint(bar, grad);
             return Ok(());
         }
         let mut grad = Some(grad);
-        Plan::make(self, kernel, q, z, None, &mut |plan| {
+        Plan::make(self, &of, &mut |plan| {
             plan.psi_adjoint(&[], bar, grad.take().expect(ONCE));
         });
         Ok(())
@@ -225,7 +203,7 @@ impl<R: Rule> Expectation for R {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cubature5, MonteCarlo, Unscented, there_and_back};
+    use super::super::{Cubature5, MonteCarlo, Unscented, forward_and_backward};
     use super::*;
     use crate::kernel::Constant;
 
@@ -249,9 +227,9 @@ mod tests {
             let kernel = Constant::new();
             for rule in [&Unscented as &dyn Expectation, &MonteCarlo::new(4, 0), &Cubature5] {
                 let bar = Psi { psi0: 1.0, psi1: Mat::filled(n, m, 1.0), psi2: Mat::filled(m, m, 1.0) };
-                let (psi, (theta, z_bar, mean, var)) = there_and_back(&kernel, &q, &z, &bar, |between| {
-                    rule.psi_and_back(&kernel, &q, &z, None, between)
-                });
+                let of = PsiInputs::new(&kernel, &q, &z);
+                let (psi, (theta, z_bar, mean, var)) =
+                    forward_and_backward(&of, &bar, |adjoint| rule.psi_and_back(&of, adjoint));
                 assert_eq!((psi.psi1.rows(), psi.psi1.cols(), psi.psi2.rows()), (n, m, m));
                 assert!([z_bar, mean, var].iter().all(|g| g.as_slice().iter().all(|v| *v == 0.0)));
                 assert!(theta == [0.0] || n > 0 && m == 0 || dim == 0, "{rule}: {theta:?}");

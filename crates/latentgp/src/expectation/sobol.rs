@@ -5,7 +5,7 @@
 //! lower-triangular matrix a dimension (Matoušek 1998) and a random shift: every point stays uniform, the
 //! net property is kept, and no point is at the origin.
 
-use crate::scratch;
+use crate::scratch::Pooled;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -54,7 +54,7 @@ fn scramble(v: &mut [u64; BITS], rng: &mut ChaCha8Rng) {
 
 /// `count` points of `dim` columns in the open unit cube, in Gray-code order; scrambled when a seed is given.
 pub(crate) fn points(count: usize, dim: usize, seed: Option<u64>) -> Vec<f64> {
-    let mut out = scratch::filled(count * dim, 0.0);
+    let mut out = Pooled::filled(count * dim, 0.0);
     for q in 0..dim {
         let mut v = directions(q);
         let mut at = 0u64;
@@ -71,7 +71,7 @@ pub(crate) fn points(count: usize, dim: usize, seed: Option<u64>) -> Vec<f64> {
             out[i * dim + q] = (at as f64 + if seed.is_some() { 0.5 } else { 0.0 }) / (1u64 << BITS) as f64;
         }
     }
-    out
+    out.into_vec()
 }
 
 /// Primitive polynomial (all coefficients as bits) and initial direction numbers of dimensions 2, 3, …

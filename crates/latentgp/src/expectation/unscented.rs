@@ -3,7 +3,7 @@
 use super::rule::{Rule, weights};
 use crate::error::{Error, Result};
 use crate::mat::Mat;
-use crate::scratch;
+use crate::scratch::Pooled;
 
 /// The unscented transformation of de Souza et al. (AISTATS 2021): 2Q nodes ±√Q e_q, weights 1/2Q.
 ///
@@ -29,7 +29,7 @@ impl Rule for Unscented {
         2.0 * dim as f64
     }
     fn weights(&self, dim: usize) -> Vec<f64> {
-        scratch::filled(2 * dim, 0.5 / dim as f64)
+        Pooled::filled(2 * dim, 0.5 / dim as f64).into_vec()
     }
     fn nodes(&self, dim: usize) -> Mat {
         star(dim, (dim as f64).sqrt(), false)
@@ -70,9 +70,9 @@ impl Rule for ScaledUnscented {
     }
     fn weights(&self, dim: usize) -> Vec<f64> {
         let c = self.c(dim);
-        let mut weights = scratch::filled(2 * dim + 1, 0.5 / c);
+        let mut weights = Pooled::filled(2 * dim + 1, 0.5 / c);
         weights[0] = 1.0 - dim as f64 / c;
-        weights
+        weights.into_vec()
     }
     fn nodes(&self, dim: usize) -> Mat {
         star(dim, self.c(dim).sqrt(), true)
@@ -112,10 +112,10 @@ impl Rule for MinimalSkew {
     }
     fn weights(&self, dim: usize) -> Vec<f64> {
         let first = (1.0 - self.w0) / 2f64.powi(dim as i32);
-        let mut weights = scratch::room(dim + 2);
+        let mut weights = Pooled::with_capacity(dim + 2);
         weights.extend([self.w0, first, first]);
         weights.extend((3..dim + 2).map(|i| first * 2f64.powi(i as i32 - 2)));
-        weights
+        weights.into_vec()
     }
     fn nodes(&self, dim: usize) -> Mat {
         let weights = weights(self, dim);

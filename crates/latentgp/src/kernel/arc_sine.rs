@@ -7,7 +7,7 @@
 use super::{Kernel, KernelGrad, PointGrad, expression, inner, parameters};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 use std::f64::consts::FRAC_2_PI;
 
 /// The arc-sine kernel, with one weight variance a column (ARD) or one for all.
@@ -63,8 +63,8 @@ impl ArcSine {
         self.bias_variance.get() + inner::dot(self.weights(), x, z)
     }
 
-    fn squares(&self, x: &Mat) -> Room<f64> {
-        Room::of((0..x.rows()).map(|n| self.inner(x.row(n), x.row(n))))
+    fn squares(&self, x: &Mat) -> Buffer<f64> {
+        Buffer::of((0..x.rows()).map(|n| self.inner(x.row(n), x.row(n))))
     }
 
     fn products(&self, x: &Mat, z: &Mat) -> Mat {
@@ -77,7 +77,7 @@ impl ArcSine {
     /// Adds `bar` times the gradient of p = x̃ᵀΣx̃.
     fn square_adjoint(&self, x: &[f64], bar: f64, theta: &mut [f64], x_bar: Option<&mut [f64]>) {
         theta[1] += bar;
-        let (mut twice, mut other) = (Room::filled(0.0, x.len()), Room::filled(0.0, x.len()));
+        let (mut twice, mut other) = (Buffer::filled(0.0, x.len()), Buffer::filled(0.0, x.len()));
         inner::dot_adjoint(self.weights(), x, x, bar, &mut theta[2..], &mut twice, &mut other);
         if let Some(to) = x_bar {
             to.iter_mut().zip(&twice).for_each(|(a, b)| *a += 2.0 * b);
@@ -130,7 +130,7 @@ impl Kernel for ArcSine {
 
     fn cross_adjoint(&self, x: &Mat, z: &Mat, bar: &Mat, mut grad: KernelGrad<'_>) {
         let (mut a, p, r) = (self.products(x, z), self.squares(x), self.squares(z));
-        let (mut p_bar, mut r_bar) = (Room::filled(0.0, p.len()), Room::filled(0.0, r.len()));
+        let (mut p_bar, mut r_bar) = (Buffer::filled(0.0, p.len()), Buffer::filled(0.0, r.len()));
         let variance = self.variance.get();
         for n in 0..x.rows() {
             for m in 0..z.rows() {

@@ -10,24 +10,29 @@
 
 use smallvec::SmallVec;
 
-/// A list whose first few lie where it is, so that a kernel of few columns is described without room of its own;
-/// see [`smallvec`](crate::smallvec).
-pub type Few<T> = SmallVec<[T; 12]>;
+/// A short list, stored inline: describing a kernel of few columns allocates nothing.
+pub(crate) type Few<T> = SmallVec<[T; 12]>;
 
 /// One product of factors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Term {
-    /// Parameters (their places in θ) whose product multiplies the term.
-    pub scale: Few<usize>,
-    /// Gaussian factors: input column, place of its lengthscale in θ.
-    pub gauss: Few<(usize, usize)>,
+    /// Parameters (their indices in θ) whose product multiplies the term.
+    pub(crate) scale: Few<usize>,
+    /// Gaussian factors: input column, index of its lengthscale in θ.
+    pub(crate) gauss: Few<(usize, usize)>,
     /// Columns with a factor x_q z_q.
-    pub powers: Few<usize>,
+    pub(crate) powers: Few<usize>,
     /// Whether the term is zero except between a point and itself (white noise).
-    pub white: bool,
+    pub(crate) white: bool,
 }
 
 impl Term {
+    /// A term by the indices in θ whose parameters multiply it, its Gaussian factors (input column, index of the
+    /// lengthscale in θ), and the columns with a factor x_q z_q.
+    pub fn new(scale: &[usize], gauss: &[(usize, usize)], powers: &[usize]) -> Self {
+        Term { scale: scale.into(), gauss: gauss.into(), powers: powers.into(), white: false }
+    }
+
     fn dims(&self) -> impl Iterator<Item = usize> + '_ {
         self.gauss.iter().map(|g| g.0).chain(self.powers.iter().copied())
     }
@@ -48,12 +53,16 @@ impl Term {
 /// A sum of [`Term`]s.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClosedForm {
-    /// The terms.
-    pub terms: Few<Term>,
+    pub(crate) terms: Few<Term>,
 }
 
 impl ClosedForm {
-    /// The same form where the parameters start `by` places later in θ.
+    /// The sum of the terms.
+    pub fn new(terms: impl IntoIterator<Item = Term>) -> Self {
+        ClosedForm { terms: terms.into_iter().collect() }
+    }
+
+    /// The same form where the parameters start `by` indices later in θ.
     pub fn shifted(mut self, by: usize) -> Self {
         for term in &mut self.terms {
             term.scale.iter_mut().for_each(|i| *i += by);

@@ -3,7 +3,6 @@
 use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Term, expression, parameters};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
-use smallvec::smallvec;
 
 /// The constant kernel, for inputs of any number of columns.
 #[derive(Clone, Debug)]
@@ -57,6 +56,6 @@ impl Kernel for Constant {
     }
 
     fn closed_form(&self) -> Option<ClosedForm> {
-        Some(ClosedForm { terms: smallvec![Term { scale: smallvec![0], ..Term::default() }] })
+        Some(ClosedForm::new([Term::new(&[0], &[], &[])]))
     }
 }

@@ -4,10 +4,10 @@
 //! cos(a − b) = cos a cos b + sin a sin b: two features a point, and the blocks are products of them.
 
 use super::{Kernel, KernelGrad, PointGrad, expression, parameters, place};
+use crate::fast::vmath::sin_cos_pi;
 use crate::linalg::{Op, gemm, mul, mul_tn};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
-use crate::vmath::sin_cos_pi;
 use std::f64::consts::TAU;
 
 /// The cosine kernel, with one period a column (ARD) or one for all.

@@ -3,7 +3,6 @@
 use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Term, expression, inner, parameters, place};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
-use smallvec::smallvec;
 
 /// The linear kernel, with one variance a column (ARD) or one for all.
 #[derive(Clone, Debug)]
@@ -63,12 +62,8 @@ impl Kernel for Linear {
     }
 
     fn closed_form(&self) -> Option<ClosedForm> {
-        let term = |q| Term {
-            scale: smallvec![place(self.variance.len(), q)],
-            powers: smallvec![q],
-            ..Term::default()
-        };
-        Some(ClosedForm { terms: (0..self.dim).map(term).collect() })
+        let term = |q| Term::new(&[place(self.variance.len(), q)], &[], &[q]);
+        Some(ClosedForm::new((0..self.dim).map(term)))
     }
 
     fn relevance(&self) -> Option<Vec<f64>> {

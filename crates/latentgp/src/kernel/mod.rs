@@ -12,7 +12,6 @@
 
 mod arc_sine;
 mod auto;
-mod blocks;
 mod closed_form;
 mod constant;
 mod cosine;
@@ -32,7 +31,6 @@ mod product;
 mod select;
 mod settings;
 mod spectral_mixture;
-mod star;
 mod stationary;
 mod sum;
 mod syntax;
@@ -40,9 +38,8 @@ mod white;
 
 pub use arc_sine::ArcSine;
 pub use auto::{Auto, Formula};
-use blocks::Plain;
-pub use blocks::{BLOCK_POINTS, CrossBlocks, Mats};
-pub use closed_form::{ClosedForm, Few, Term};
+pub(crate) use closed_form::Few;
+pub use closed_form::{ClosedForm, Term};
 pub use constant::Constant;
 pub use cosine::Cosine;
 pub use dual::{Dual, Scalar};
@@ -57,15 +54,15 @@ pub use polynomial::Polynomial;
 pub use product::Product;
 pub use select::Select;
 pub use spectral_mixture::SpectralMixture;
-pub use star::{Arm, Arms, LANES, Star, StarBar, StarGrad, StarKernel};
 pub use stationary::{Matern12, Matern32, Matern52, RationalQuadratic, Rbf, Shape, Stationary, shape};
 pub use sum::Sum;
 pub use white::White;
 
 use crate::error::{Error, Result};
+use crate::fast::FastKernel;
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized};
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 use std::fmt;
 
 /// Where the gradient of one pair of points is added.
@@ -138,7 +135,7 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
 
     /// Adds the gradient of Σ bar ∘ k(x, z).
     fn cross_adjoint(&self, x: &Mat, z: &Mat, bar: &Mat, mut grad: KernelGrad<'_>) {
-        let (mut gx, mut gz) = (Room::filled(0.0, x.cols()), Room::filled(0.0, z.cols()));
+        let (mut gx, mut gz) = (Buffer::filled(0.0, x.cols()), Buffer::filled(0.0, z.cols()));
         for n in 0..x.rows() {
             for m in 0..z.rows() {
                 if bar[(n, m)] == 0.0 {
@@ -185,7 +182,7 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
 
     /// Adds the gradient of Σ bar_n k(x_n, x_n); `grad.z` is not used.
     fn diag_adjoint(&self, x: &Mat, bar: &[f64], mut grad: KernelGrad<'_>) {
-        let (mut gx, mut gz) = (Room::filled(0.0, x.cols()), Room::filled(0.0, x.cols()));
+        let (mut gx, mut gz) = (Buffer::filled(0.0, x.cols()), Buffer::filled(0.0, x.cols()));
         for (n, &bar) in bar.iter().enumerate() {
             gx.fill(0.0);
             gz.fill(0.0);
@@ -196,15 +193,10 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
         }
     }
 
-    /// The kernel as one that is cheap at [`Star`]s; `None` where it is not.
-    fn star(&self) -> Option<&dyn StarKernel> {
+    /// The fast paths that this crate has for its own kernels.
+    #[doc(hidden)]
+    fn fast(&self) -> Option<&dyn FastKernel> {
         None
-    }
-
-    /// Calls `work` with the kernel's blocks at many sets of points, in lanes, and the same Z: by [`cross`](Self::cross) and
-    /// [`cross_adjoint`](Self::cross_adjoint), unless a kernel knows better. It calls exactly once.
-    fn blocks(&self, z: &Mat, work: &mut dyn FnMut(&dyn CrossBlocks)) {
-        work(&Plain { kernel: self, z });
     }
 
     /// Whether k(x, x) is the same everywhere, so that nobody need know x to compute it.
@@ -319,11 +311,8 @@ impl Kernel for Box<dyn Kernel> {
     fn diag_adjoint(&self, x: &Mat, bar: &[f64], grad: KernelGrad<'_>) {
         (**self).diag_adjoint(x, bar, grad);
     }
-    fn star(&self) -> Option<&dyn StarKernel> {
-        (**self).star()
-    }
-    fn blocks(&self, z: &Mat, work: &mut dyn FnMut(&dyn CrossBlocks)) {
-        (**self).blocks(z, work);
+    fn fast(&self) -> Option<&dyn FastKernel> {
+        (**self).fast()
     }
     fn constant_diag(&self) -> bool {
         (**self).constant_diag()
@@ -403,7 +392,8 @@ macro_rules! operators {
 }
 pub(crate) use operators;
 
-operators!(Rbf, Matern12, Matern32, Matern52, RationalQuadratic, Sum, Product, Select, Box<dyn Kernel>);
+operators!(impl[S: Shape] for Stationary<S>);
+operators!(Sum, Product, Select, Box<dyn Kernel>);
 operators!(ArcSine, Constant, Cosine, Linear, Mlp, Periodic, Polynomial, SpectralMixture, White);
 operators!(impl[F: Formula] for Auto<F>);
 

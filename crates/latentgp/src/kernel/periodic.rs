@@ -3,12 +3,12 @@
 //! Z is packed as Q×M, so that the inner loops run along m. Phases are counted in half turns, whose
 //! reduction is exact: far apart points lose no more digits than their difference does.
 
-use super::stationary::{LANES, pack};
 use super::{Kernel, KernelGrad, PointGrad, expression, parameters, place};
+use crate::fast::stationary::{LANES, pack};
+use crate::fast::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
-use crate::scratch::Room;
-use crate::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
+use crate::scratch::Buffer;
 use std::f64::consts::PI;
 
 /// The periodic kernel: one period, and one lengthscale for all columns or, with ARD, one a column.
@@ -48,9 +48,9 @@ impl Periodic {
         self.lengthscale.len() == self.dim
     }
 
-    fn inverse_lengthscales(&self) -> Room<f64> {
+    fn inverse_lengthscales(&self) -> Buffer<f64> {
         let l = self.lengthscale.as_slice();
-        Room::of((0..self.dim).map(|q| 1.0 / l[place(l.len(), q)]))
+        Buffer::of((0..self.dim).map(|q| 1.0 / l[place(l.len(), q)]))
     }
 }
 
@@ -83,7 +83,7 @@ impl Vectorized for Cross<'_> {
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
         let (variance, inverse_p) = (self.kernel.variance.get(), 1.0 / self.kernel.period.get());
-        let mut r2 = Room::filled(0.0, padded);
+        let mut r2 = Buffer::filled(0.0, padded);
         for n in 0..self.x.rows() {
             distances::<FMA>(self.x.row(n), &zt, &inverse, inverse_p, &mut r2);
             for (out, r2) in self.out.row_mut(n).iter_mut().zip(&r2) {
@@ -109,8 +109,8 @@ impl Vectorized for CrossAdjoint<'_, '_> {
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
         let (variance, inverse_p) = (self.kernel.variance.get(), 1.0 / self.kernel.period.get());
-        let (mut r2, mut h) = (Room::filled(0.0, padded), Room::filled(0.0, padded));
-        let [mut sines, mut cosines, mut z_bar] = std::array::from_fn(|_| Room::filled(0.0, dim * padded));
+        let (mut r2, mut h) = (Buffer::filled(0.0, padded), Buffer::filled(0.0, padded));
+        let [mut sines, mut cosines, mut z_bar] = std::array::from_fn(|_| Buffer::filled(0.0, dim * padded));
         let (mut kappa_sum, mut period_sum) = ([0.0; LANES], [0.0; LANES]);
         for n in 0..self.x.rows() {
             let x = self.x.row(n);

@@ -5,13 +5,13 @@
 //! semi-definite for any weights w ≥ 0. The cosine is that of the summed phase, not a product of cosines a
 //! column: the signs of a component's frequencies matter against each other.
 
-use super::stationary::{LANES, pack};
 use super::{Kernel, KernelGrad, PointGrad, expression, parameters};
 use crate::error::{Error, Result};
+use crate::fast::stationary::{LANES, pack};
+use crate::fast::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
-use crate::scratch::Room;
-use crate::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
+use crate::scratch::Buffer;
 use std::f64::consts::PI;
 
 /// A mixture of C Gaussians as the spectral density of a stationary kernel.
@@ -62,14 +62,14 @@ parameters!(SpectralMixture: weight, frequency, frequency_variance);
 
 /// The envelope exp(−2π² Σ τ²v) and (sin, cos) of the phase, for every m.
 struct Waves {
-    envelope: Room<f64>,
-    sin: Room<f64>,
-    cos: Room<f64>,
+    envelope: Buffer<f64>,
+    sin: Buffer<f64>,
+    cos: Buffer<f64>,
 }
 
 impl Waves {
     fn new(len: usize) -> Self {
-        let [envelope, sin, cos] = std::array::from_fn(|_| Room::filled(0.0, len));
+        let [envelope, sin, cos] = std::array::from_fn(|_| Buffer::filled(0.0, len));
         Waves { envelope, sin, cos }
     }
 
@@ -133,7 +133,7 @@ impl Vectorized for CrossAdjoint<'_, '_> {
         let (m, dim, components) = (self.z.rows(), self.kernel.dim, self.kernel.components());
         let (zt, padded) = pack(self.z);
         let mut waves = Waves::new(padded);
-        let (mut z_bar, mut bar) = (Room::filled(0.0, dim * padded), Room::filled(0.0, padded));
+        let (mut z_bar, mut bar) = (Buffer::filled(0.0, dim * padded), Buffer::filled(0.0, padded));
         for n in 0..self.x.rows() {
             let x = self.x.row(n);
             bar[..m].copy_from_slice(self.bar.row(n));

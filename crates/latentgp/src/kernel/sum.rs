@@ -1,9 +1,11 @@
 //! k = Σ_i k_i.
 
-use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Star, StarBar, StarGrad, StarKernel, Structure};
+use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Structure};
+use crate::fast::star::{Star, StarBar, StarGrad, StarKernel};
+use crate::fast::{self, FastKernel};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized};
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 use smallvec::{SmallVec, smallvec};
 
 /// The sum of kernels. Its parameters are named `"0.variance"`, `"1.lengthscale"`, …; a sum of one part is
@@ -41,11 +43,8 @@ pub(super) fn flat(
     all
 }
 
-/// The places of so many parts, and their end, lie where they are used.
-const FEW: usize = 8;
-
 /// `parts[i]` has its parameters at `offsets[i]..offsets[i + 1]`.
-pub(super) fn offsets(parts: &[Box<dyn Kernel>]) -> SmallVec<[usize; FEW]> {
+pub(super) fn offsets(parts: &[Box<dyn Kernel>]) -> SmallVec<[usize; 8]> {
     let mut at = smallvec![0];
     for part in parts {
         at.push(at[at.len() - 1] + param::count(part));
@@ -145,7 +144,7 @@ impl Kernel for Sum {
     }
 
     fn diag(&self, x: &Mat, out: &mut [f64]) {
-        let mut one = Room::filled(0.0, out.len());
+        let mut one = Buffer::filled(0.0, out.len());
         out.fill(0.0);
         for k in &self.parts {
             k.diag(x, &mut one);
@@ -160,8 +159,8 @@ impl Kernel for Sum {
         }
     }
 
-    fn star(&self) -> Option<&dyn StarKernel> {
-        self.parts.iter().all(|k| k.star().is_some()).then_some(self)
+    fn fast(&self) -> Option<&dyn FastKernel> {
+        Some(self)
     }
 
     fn closed_form(&self) -> Option<ClosedForm> {
@@ -186,13 +185,19 @@ impl Kernel for Sum {
 }
 
 impl Sum {
-    /// The summands, which all know stars.
+    /// The summands that are cheap at stars; all of them where the sum is used as one.
     fn stars(&self) -> impl Iterator<Item = &dyn StarKernel> {
-        self.parts.iter().filter_map(|k| k.star())
+        self.parts.iter().filter_map(|k| fast::star(&**k))
     }
 }
 
-/// Each summand keeps its own K, and what it needs for each of that.
+impl FastKernel for Sum {
+    fn star(&self) -> Option<&dyn StarKernel> {
+        (self.stars().count() == self.parts.len()).then_some(self)
+    }
+}
+
+/// Each summand keeps its own K, and what it needs for each number of that.
 impl StarKernel for Sum {
     fn star_kept(&self) -> usize {
         self.stars().map(|k| 1 + k.star_kept()).sum()
@@ -207,7 +212,7 @@ impl StarKernel for Sum {
         let len = out.len();
         let mut add = |k: &[f64]| out.iter_mut().zip(k).for_each(|(sum, k)| *sum += k);
         if kept.is_empty() {
-            let mut k = Room::filled(0.0, len);
+            let mut k = Buffer::filled(0.0, len);
             for part in self.stars() {
                 part.star_cross(z, at, &mut [], &mut k);
                 add(&k);
@@ -224,22 +229,14 @@ impl StarKernel for Sum {
         }
     }
 
-    fn star_pull(
-        &self,
-        z: &Mat,
-        at: &Star<'_>,
-        kept: &[f64],
-        k: &[f64],
-        bar: StarBar<'_>,
-        grad: StarGrad<'_>,
-    ) {
+    fn star_pull(&self, of: StarBar<'_>, grad: StarGrad<'_>) {
         let StarGrad { mean, std, gathered } = grad;
-        let (mut rest, mut gathered) = (kept, gathered);
+        let (mut rest, mut gathered, len) = (of.kept, gathered, of.k.len());
         for part in self.stars() {
-            let (own, others) = rest.split_at(k.len() * (1 + part.star_kept()));
-            let (k, kept) = own.split_at(k.len());
-            let (to, more) = gathered.split_at_mut(part.star_gathered(z.rows()));
-            part.star_pull(z, at, kept, k, bar, StarGrad { mean, std, gathered: to });
+            let (own, others) = rest.split_at(len * (1 + part.star_kept()));
+            let (k, kept) = own.split_at(len);
+            let (to, more) = gathered.split_at_mut(part.star_gathered(of.z.rows()));
+            part.star_pull(StarBar { kept, k, ..of }, StarGrad { mean, std, gathered: to });
             (rest, gathered) = (others, more);
         }
     }

@@ -3,7 +3,6 @@
 use super::{ClosedForm, Kernel, KernelGrad, PointGrad, Term, expression, parameters};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
-use smallvec::smallvec;
 
 /// White noise, for inputs of any number of columns.
 ///
@@ -66,7 +65,7 @@ impl Kernel for White {
     }
 
     fn closed_form(&self) -> Option<ClosedForm> {
-        Some(ClosedForm { terms: smallvec![Term { scale: smallvec![0], white: true, ..Term::default() }] })
+        Some(ClosedForm::new([Term { white: true, ..Term::new(&[0], &[], &[]) }]))
     }
 }
 

@@ -10,7 +10,7 @@
 use crate::error::{Error, Result};
 use crate::expectation::{QuasiMonteCarlo, Rule};
 use crate::mat::Mat;
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 
 /// Below this variance the node-wise derivative in it would drown in rounding; its limit takes over.
 const SMALL_VARIANCE: f64 = 1e-16;
@@ -63,7 +63,7 @@ impl Categorical {
     pub(crate) fn implicit(pi: &[f64], s: &[f64], out: &mut [f64]) {
         let classes = pi.len();
         let times_pi = |row: &[f64]| row.iter().zip(pi).map(|(s, p)| s * p).sum::<f64>();
-        let s_pi = Room::of(s.chunks_exact(classes).map(times_pi));
+        let s_pi = Buffer::of(s.chunks_exact(classes).map(times_pi));
         let trace: f64 = pi.iter().enumerate().map(|(a, p)| s[a * classes + a] * p).sum();
         let square: f64 = pi.iter().zip(&s_pi).map(|(p, s)| p * s).sum();
         for c in 0..classes {
@@ -90,8 +90,8 @@ impl Categorical {
         var_bar: &mut [f64],
     ) -> f64 {
         let weight = 1.0 / nodes.rows() as f64;
-        let std = Room::of(var.iter().map(|v| v.max(0.0).sqrt()));
-        let mut f = Room::filled(0.0, self.classes);
+        let std = Buffer::of(var.iter().map(|v| v.max(0.0).sqrt()));
+        let mut f = Buffer::filled(0.0, self.classes);
         mean_bar.fill(0.0);
         var_bar.fill(0.0);
         let mut value = 0.0;

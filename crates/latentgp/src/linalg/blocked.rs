@@ -107,7 +107,6 @@ pub(super) fn invert(l: &mut Mat) {
         matmul(block, Accum::Replace, left, right.transpose(), 1.0, Par::Seq);
         clear_registers();
     });
-    scratch::give(&mut u);
 }
 
 #[cfg(test)]

@@ -16,27 +16,20 @@ pub struct Cholesky {
     jitter: f64,
 }
 
-/// The room of a factor is used again, be it large.
-impl Drop for Cholesky {
-    fn drop(&mut self) {
-        scratch::give(&mut self.l);
-    }
-}
-
 impl Cholesky {
     /// Factors a symmetric matrix, whose lower triangle is read; errs when it is not positive definite.
     pub fn new(a: &Mat, what: &str) -> Result<Self> {
-        Self::try_with(a.clone(), 0.0)
+        Self::try_with(scratch::copied(a), 0.0)
             .ok_or_else(|| Error::NotPositiveDefinite { what: what.to_string(), jitter: 0.0 })
     }
 
     /// Factors A + jitter·I, with no jitter first, then 1e-10 of the mean diagonal and ten times as much
     /// each time, up to 1e-4 of it. [`jitter`](Self::jitter) tells what was added.
     pub fn with_jitter(a: &Mat, what: &str) -> Result<Self> {
-        Self::in_place(a.clone(), || a.clone(), what)
+        Self::in_place(scratch::copied(a), || scratch::copied(a), what)
     }
 
-    /// The same of a matrix that is overwritten, which `again` makes anew where jitter is needed.
+    /// Does so in the memory of `a`; `again` computes it anew where jitter is needed.
     pub(crate) fn in_place(a: Mat, again: impl Fn() -> Mat, what: &str) -> Result<Self> {
         let diagonal = a.trace() / a.rows() as f64;
         if let Some(done) = Self::try_with(a, 0.0) {
@@ -128,14 +121,14 @@ impl Cholesky {
         self.clone().into_inverse()
     }
 
-    /// The same in the room of L.
+    /// A⁻¹, both triangles, in the memory of L.
     pub(crate) fn into_inverse(self) -> Mat {
         let mut out = self.into_inverse_lower();
         mirror_lower(&mut out);
         out
     }
 
-    /// The lower triangle of A⁻¹, in the room of L; what is above it is not said.
+    /// The lower triangle of A⁻¹, in the memory of L; the numbers above it are arbitrary.
     pub(crate) fn into_inverse_lower(mut self) -> Mat {
         if self.l.rows() > blocked::SMALL {
             blocked::invert(&mut self.l);
@@ -144,7 +137,7 @@ impl Cholesky {
             self.l.fill(0.0);
             add_ata(1.0, &root, &mut self.l);
         }
-        std::mem::take(&mut self.l)
+        self.l
     }
 
     /// L⁻¹ S L⁻ᵀ of a symmetric S.

@@ -134,7 +134,7 @@ impl<'l> Whitener<'l> {
         Whitener { of, solver: rows::Solver::new(of.l()) }
     }
 
-    /// out ← L⁻¹ b, in the room that `out` has, or in some from [`scratch`].
+    /// out ← L⁻¹ b.
     pub fn apply(&self, b: &Mat, out: &mut Mat) {
         match self.solver.as_ref().filter(|solver| solver.suits(b)) {
             Some(solver) => {

@@ -3,9 +3,10 @@
 //! Long rows are contiguous along the sum, so that tiles of dot products run from where the numbers are: nothing is packed,
 //! and a symmetric product costs little more than its half. A factor that solves for many matrices is packed once.
 
+use crate::fast::vmath::Numbers;
+use crate::fast::vmath::{Laned, Lanes, in_lanes};
 use crate::mat::Mat;
-use crate::scratch::{Numbers, Room};
-use crate::vmath::{Laned, Lanes, in_lanes};
+use crate::scratch::Buffer;
 
 /// Rows are a multiple of so many numbers: a register of most machines.
 const TOGETHER: usize = 4;
@@ -104,9 +105,9 @@ const FIVE: usize = 5;
 pub(super) struct Solver {
     m: usize,
     /// Of five rows at a time, one column after the other up to the diagonal; rows beyond the last are zeros.
-    fives: Room<[f64; FIVE]>,
+    fives: Buffer<[f64; FIVE]>,
     /// 1/L_ii.
-    inverse: Room<f64>,
+    inverse: Buffer<f64>,
 }
 
 impl Solver {
@@ -118,10 +119,10 @@ impl Solver {
         let columns = |top: usize| 0..(top + FIVE).min(m);
         let tops = || (0..m).step_by(FIVE);
         (1..=FEW).contains(&m).then(|| {
-            let mut fives = Room::filled([0.0; FIVE], tops().map(|top| columns(top).len()).sum());
+            let mut fives = Buffer::filled([0.0; FIVE], tops().map(|top| columns(top).len()).sum());
             let all = tops().flat_map(|top| columns(top).map(move |j| five(top, j)));
             fives.iter_mut().zip(all).for_each(|(to, five)| *to = five);
-            Solver { m, fives, inverse: Room::of((0..m).map(|i| 1.0 / l[(i, i)])) }
+            Solver { m, fives, inverse: Buffer::of((0..m).map(|i| 1.0 / l[(i, i)])) }
         })
     }
 

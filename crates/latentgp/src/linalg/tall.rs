@@ -4,9 +4,10 @@
 //! a time meet a line of the panel. The sums of a tile stay in registers. What comes next of the long matrix is fetched
 //! meanwhile.
 
+use crate::fast::vmath::Numbers;
+use crate::fast::vmath::{CACHE_LINE, Laned, Lanes, even_groups, groups, in_lanes, prefetch};
 use crate::mat::Mat;
-use crate::scratch::{self, Numbers, Room, Scratch};
-use crate::vmath::{CACHE_LINE, Laned, Lanes, even_groups, groups, in_lanes, prefetch};
+use crate::scratch::{self, Buffer};
 use std::ops::Range;
 
 /// Numbers that meet a line of a panel at once, and that do so where a line is one register or a machine has many: as many
@@ -66,9 +67,9 @@ impl Laned for Tn<'_> {
     fn run<const FMA: bool, const L: usize>(self) {
         let (m, d) = (self.out.rows(), self.out.cols());
         let (tiles, width) = (m.div_ceil(FIVE), widest(L).0 * L);
-        let mut fives = Room::filled([0.0; FIVE], tiles * FEW);
-        let mut panel = Scratch::take(FEW * width);
-        let mut sums = Scratch::take(tiles * FIVE * d.next_multiple_of(L));
+        let mut fives = Buffer::filled([0.0; FIVE], tiles * FEW);
+        let mut panel = Buffer::<f64>::any(FEW * width);
+        let mut sums = Buffer::<f64>::any(tiles * FIVE * d.next_multiple_of(L));
         let chunks = self.a.chunks(FEW * m).zip(self.b.chunks(FEW * self.stride));
         for (c, (a, b)) in chunks.enumerate() {
             for (k, row) in a.chunks_exact(m).enumerate() {
@@ -192,7 +193,7 @@ pub(crate) struct Packed {
     shape: (usize, usize),
     lanes: usize,
     /// Panel by panel, each of part of the columns of b by some of its rows.
-    numbers: Room<f64>,
+    numbers: Buffer<f64>,
 }
 
 /// The registers of each panel of `rows` rows of b: about as many each.
@@ -218,7 +219,7 @@ impl Laned for Pack<'_> {
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) -> Packed {
         let (m, d) = (self.0.rows(), self.0.cols());
-        let mut numbers = Room::filled(0.0, m.div_ceil(L) * L * d);
+        let mut numbers = Buffer::filled(0.0, m.div_ceil(L) * L * d);
         let mut rest = &mut numbers[..];
         for lines in groups(0..d, LINES) {
             for registers in panels(m, L) {
@@ -356,7 +357,7 @@ mod tests {
             close(&out, &slow);
         }
         assert_eq!(mul_tn(&[], 0, some(3, 2).as_slice(), 2, 0..2), Mat::zeros(0, 2));
-        scratch::give(&mut Mat::filled(3, 2, f64::NAN));
+        drop(Mat::filled(3, 2, f64::NAN));
         assert_eq!(mul_tn(&[], 3, &[], 2, 0..2), Mat::zeros(3, 2));
     }
 

@@ -92,7 +92,7 @@ pub struct AdamState {
     work: Work,
 }
 
-/// Room for one iteration; nothing in it outlives a step.
+/// Working memory for one iteration; nothing in it outlives a step.
 #[derive(Clone, Debug, Default)]
 struct Work {
     change: Vec<f64>,

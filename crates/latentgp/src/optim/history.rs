@@ -19,8 +19,8 @@
 use super::dot;
 use crate::blocks;
 use crate::error::{Error, Result};
-use crate::scratch::Numbers;
-use crate::vmath::{Laned, Lanes, Vectorized, fma, in_lanes, vectorize};
+use crate::fast::vmath::Numbers;
+use crate::fast::vmath::{Laned, Lanes, Vectorized, fma, in_lanes, vectorize};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ pub struct History {
 }
 
 impl History {
-    /// Room for `memory` pairs of n numbers.
+    /// Memory for `memory` pairs of n numbers.
     pub(super) fn new(memory: usize, n: usize) -> Result<Self> {
         let room = memory.checked_mul(n).filter(|room| *room <= isize::MAX as usize / 8);
         let room = room.ok_or_else(|| {

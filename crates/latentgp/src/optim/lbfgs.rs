@@ -79,7 +79,7 @@ pub struct LbfgsState {
     work: Work,
 }
 
-/// Room for one iteration; nothing in it outlives a step but products of the history, which are made anew where they are missing.
+/// Working memory for one iteration; nothing in it outlives a step but products of the history, which are made anew where they are missing.
 #[derive(Clone, Debug, Default)]
 struct Work {
     direction: Vec<f64>,

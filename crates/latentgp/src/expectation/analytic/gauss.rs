@@ -4,12 +4,11 @@
 //! E = √∏D exp(Σ_q −½D(aδ² + bδ'² + S ab(δ − δ')²))
 //! ```
 
-use super::pair::{Factor, Pair};
+use super::pair::{Factor, PairAt};
 use super::tile::{BLOCK, Group, HALF, Rows, Tile, add_squares};
-use crate::expectation::Gaussians;
+use crate::fast::vmath::{Laned, Lanes, exp2_decay_lanes, exp2_m1_lanes, groups};
 use crate::mat::Mat;
-use crate::scratch::Room;
-use crate::vmath::{Laned, Lanes, exp2_decay_lanes, exp2_m1_lanes, groups, in_lanes};
+use crate::scratch::Buffer;
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
 
@@ -30,14 +29,13 @@ fn roots<const FMA: bool, const L: usize>(product: Lanes<FMA, L>, count: usize) 
 #[inline(always)]
 pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
     group: &mut Group<FMA, L>,
-    pair: &Pair<'_>,
-    q: &Gaussians,
+    at: &PairAt<'_>,
     points: Range<usize>,
 ) -> Lanes<FMA, L> {
-    let (a, b) = (&pair.t.precision[..], &pair.u.precision[..]);
+    let (a, b) = (&at.pair.t.precision[..], &at.pair.u.precision[..]);
     let (all, count) = (Lanes::<FMA, L>::all, points.len());
     let mut product = Lanes::ONE;
-    group.place(q, points);
+    group.place(at.q, points);
     for (((a, b), var), e) in a.iter().zip(b).zip(&group.var).zip(&mut group.exponents) {
         let grown = all(1.0) + *var * (a + b);
         product = product * grown;
@@ -54,15 +52,15 @@ pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
 pub(super) struct Single<'t, const FMA: bool, const L: usize> {
     precision: &'t [f64],
     /// What δ² of each dimension adds to the exponent of 2.
-    sides: Room<Lanes<FMA, L>>,
+    sides: Buffer<Lanes<FMA, L>>,
     /// A number for each place, one point after the other: values, or their F̄.
-    pub lines: Room<f64>,
+    pub lines: Buffer<f64>,
 }
 
 impl<'t, const FMA: bool, const L: usize> Single<'t, FMA, L> {
     pub fn new(precision: &'t [f64], group: &Group<FMA, L>) -> Self {
-        let sides = Room::filled(Lanes::ZERO, precision.len());
-        Single { precision, sides, lines: Room::filled(0.0, L * group.right.len() * BLOCK) }
+        let sides = Buffer::filled(Lanes::ZERO, precision.len());
+        Single { precision, sides, lines: Buffer::filled(0.0, L * group.right.len() * BLOCK) }
     }
 
     /// Moves to where the group is, and returns √∏D, 0 in the lanes that are left.
@@ -117,43 +115,30 @@ impl<'t, const FMA: bool, const L: usize> Single<'t, FMA, L> {
     }
 }
 
-/// The values of a pair, summed over points: rows × cols, the upper triangle unset where the terms are the same. The
-/// values themselves, √∏D not in them, go to `kept`, if it is there, with room for them. Those of the second term by itself
-/// are shown to `visit(n, values)`, if it is there; where the terms are the same they are kept too.
-pub(super) fn sum(
-    pair: &Pair<'_>,
-    q: &Gaussians,
-    z: &Mat,
-    points: Range<usize>,
-    kept: Option<&mut [f64]>,
-    visit: Option<&mut Visit<'_>>,
-) -> Room<f64> {
-    in_lanes(Sum { pair, q, z, points, kept, visit })
-}
-
-struct Sum<'t, 'v> {
-    pair: &'t Pair<'t>,
-    q: &'t Gaussians,
-    z: &'t Mat,
-    points: Range<usize>,
-    kept: Option<&'t mut [f64]>,
-    visit: Option<&'t mut Visit<'v>>,
+/// Returns the values of a pair, summed over points: rows × cols, the upper triangle unset where the terms are the same.
+pub(super) struct Sum<'t, 'v> {
+    pub at: PairAt<'t>,
+    /// Where the values themselves, √∏D not in them, are kept. Where the terms are the same, those of the term by itself are
+    /// kept too.
+    pub kept: Option<&'t mut [f64]>,
+    /// Gets the values of the second term by itself.
+    pub visit: Option<&'t mut Visit<'v>>,
 }
 
 impl Laned for Sum<'_, '_> {
-    type Out = Room<f64>;
+    type Out = Buffer<f64>;
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) -> Room<f64> {
-        let shape = self.pair.shape();
+    fn run<const FMA: bool, const L: usize>(self) -> Buffer<f64> {
+        let shape = self.at.pair.shape();
         debug_assert!(self.kept.as_ref().is_none_or(|kept| {
-            kept.len() >= shape.numbers(self.points.len()) && (!shape.same || self.visit.is_some())
+            kept.len() >= shape.numbers(self.at.points.len()) && (!shape.same || self.visit.is_some())
         }));
-        let mut group = Group::<FMA, L>::new(self.z, shape);
-        let mut single = self.visit.map(|visit| (Single::new(&self.pair.u.precision, &group), visit));
-        let mut sums: Room<Tile<FMA, L>> = Room::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
+        let mut group = Group::<FMA, L>::new(self.at.z, shape);
+        let mut single = self.visit.map(|visit| (Single::new(&self.at.pair.u.precision, &group), visit));
+        let mut sums: Buffer<Tile<FMA, L>> = Buffer::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
-        for points in groups(self.points, L) {
-            let factor = place::<FMA, true, L>(&mut group, self.pair, self.q, points.clone());
+        for points in groups(self.at.points.clone(), L) {
+            let factor = place::<FMA, true, L>(&mut group, &self.at, points.clone());
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
             let (blocks, tiles) = shape.split_kept_mut::<FMA, L>(kept);
             if let Some((single, visit)) = &mut single {
@@ -179,55 +164,42 @@ impl Laned for Sum<'_, '_> {
                 }
             }
         }
-        let mut out = Room::filled(0.0, shape.rows * shape.cols);
+        let mut out = Buffer::filled(0.0, shape.rows * shape.cols);
         shape.each_pair(|i, j, tile, r, w| out[i * shape.cols + j] = sums[tile][r][w].sum());
         out
     }
 }
 
-/// Writes the rows of Ψ1 of one Gaussian term, of which this is the pair with itself, and adds the lower triangle of
-/// Σ_n E[k kᵀ] − ψ1ψ1ᵀ. The values, those of [`sum`], go to `kept`, if it is there.
+/// Writes the rows of Ψ1 of one Gaussian term and adds the lower triangle of Σ_n E[k kᵀ] − ψ1ψ1ᵀ.
 ///
 /// E[k_m k_m'] = ψ1_m ψ1_m' exp(δ), with D₁ = 1/(1 + aS), D₂ = 1/(1 + 2aS) and
 /// δ = Σ_q ½ ln(1 + a²S²D₂) − ½ a³S²D₁D₂ (δ_m² + δ_m'²) + a²S D₂ δ_m δ_m'.
-pub(super) fn covariances(
-    pair: &Pair<'_>,
-    q: &Gaussians,
-    z: &Mat,
-    points: Range<usize>,
-    kept: Option<&mut [f64]>,
-    psi1: &mut [f64],
-    out: &mut Mat,
-) {
-    in_lanes(Covariance { pair, q, z, points, kept, psi1, out });
-}
-
-struct Covariance<'t> {
-    pair: &'t Pair<'t>,
-    q: &'t Gaussians,
-    z: &'t Mat,
-    points: Range<usize>,
-    kept: Option<&'t mut [f64]>,
-    psi1: &'t mut [f64],
-    out: &'t mut Mat,
+pub(super) struct Covariance<'t> {
+    /// The term's pair with itself.
+    pub at: PairAt<'t>,
+    /// Where the values are kept, as those of [`Sum`].
+    pub kept: Option<&'t mut [f64]>,
+    pub psi1: &'t mut [f64],
+    pub out: &'t mut Mat,
 }
 
 impl Laned for Covariance<'_> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
-        let (m, shape) = (self.z.rows(), self.pair.shape());
-        debug_assert!(self.kept.as_ref().is_none_or(|kept| kept.len() >= shape.numbers(self.points.len())));
-        let Factor { precision: a, scale, .. } = self.pair.u;
-        let mut group = Group::<FMA, L>::new(self.z, shape);
+        let PairAt { pair, q, z, points } = self.at;
+        let (m, shape) = (z.rows(), pair.shape());
+        debug_assert!(self.kept.as_ref().is_none_or(|kept| kept.len() >= shape.numbers(points.len())));
+        let Factor { precision: a, scale, .. } = pair.u;
+        let mut group = Group::<FMA, L>::new(z, shape);
         let mut single = Single::new(a, &group);
-        let mut sums: Room<Tile<FMA, L>> = Room::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
+        let mut sums: Buffer<Tile<FMA, L>> = Buffer::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
         // ψ1 of a kernel of variance 1.
-        let mut plain: Room<Rows<FMA, L>> = Room::filled([Lanes::ZERO; BLOCK], shape.row_blocks());
+        let mut plain: Buffer<Rows<FMA, L>> = Buffer::filled([Lanes::ZERO; BLOCK], shape.row_blocks());
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
-        let from = self.points.start;
-        for points in groups(self.points, L) {
-            group.place(self.q, points.clone());
+        let from = points.start;
+        for points in groups(points, L) {
+            group.place(q, points.clone());
             // ∏(1 + a²S²D₂) − 1, which keeps its digits where S is small, and ∏(1 + 2aS).
             let (mut grown, mut product) = (Lanes::ZERO, Lanes::ONE);
             for ((a, var), e) in a.iter().zip(&group.var).zip(&mut group.exponents) {

@@ -4,12 +4,10 @@
 //! a product of Q features a row each.
 
 use super::gauss::{Single, place};
-use super::pair::{Pair, Slopes};
+use super::pair::{Pair, PairAt, Slopes};
 use super::tile::{BLOCK, Group, HALF, Rows, Tile};
-use crate::expectation::Gaussians;
-use crate::mat::Mat;
-use crate::scratch::Room;
-use crate::vmath::{CACHE_LINE, Laned, Lanes, groups, in_lanes, prefetch};
+use crate::fast::vmath::{CACHE_LINE, Laned, Lanes, groups, prefetch};
+use crate::scratch::Buffer;
 use std::ops::Range;
 
 /// Where the gradients of some points are added: their rows of μ̄ and S̄.
@@ -24,22 +22,6 @@ pub(super) struct SingleBar<'g> {
     pub pair: &'g Pair<'g>,
     pub weigh: &'g dyn Fn(usize, &mut [f64]),
     pub slopes: &'g mut Slopes,
-}
-
-/// Backward of a pair whose F̄, rows × cols, is the same at every point, with its values, if they were kept; and of the
-/// term by itself, where both terms are the same.
-pub(super) fn pull(
-    pair: &Pair<'_>,
-    q: &Gaussians,
-    z: &Mat,
-    points: Range<usize>,
-    weights: &[f64],
-    kept: Option<&[f64]>,
-    bars: Bars<'_>,
-    slopes: &mut Slopes,
-    single: Option<SingleBar<'_>>,
-) {
-    in_lanes(Pull { pair, q, z, points, weights, kept, bars, slopes, single });
 }
 
 /// What the sums of one side of a pair give in one dimension: Σ rδ², Σ vδ and Σ rδ, of the products v of T with the
@@ -111,13 +93,13 @@ fn gather_joined<const FMA: bool, const L: usize>(
 
 /// μ̄ and S̄ of the points where a group is, of each dimension.
 struct LaneBars<const FMA: bool, const L: usize> {
-    mean: Room<Lanes<FMA, L>>,
-    var: Room<Lanes<FMA, L>>,
+    mean: Buffer<Lanes<FMA, L>>,
+    var: Buffer<Lanes<FMA, L>>,
 }
 
 impl<const FMA: bool, const L: usize> LaneBars<FMA, L> {
     fn new(dim: usize) -> Self {
-        LaneBars { mean: Room::filled(Lanes::ZERO, dim), var: Room::filled(Lanes::ZERO, dim) }
+        LaneBars { mean: Buffer::filled(Lanes::ZERO, dim), var: Buffer::filled(Lanes::ZERO, dim) }
     }
 
     /// Adds them to the rows of so many points, and forgets them.
@@ -137,13 +119,13 @@ impl<const FMA: bool, const L: usize> LaneBars<FMA, L> {
 /// Gradients over all points so far, lane by lane.
 struct LaneSlopes<const FMA: bool, const L: usize> {
     total: Lanes<FMA, L>,
-    t_precision: Room<Lanes<FMA, L>>,
-    u_precision: Room<Lanes<FMA, L>>,
+    t_precision: Buffer<Lanes<FMA, L>>,
+    u_precision: Buffer<Lanes<FMA, L>>,
 }
 
 impl<const FMA: bool, const L: usize> LaneSlopes<FMA, L> {
     fn new(dim: usize) -> Self {
-        let [t_precision, u_precision] = [(); 2].map(|()| Room::filled(Lanes::ZERO, dim));
+        let [t_precision, u_precision] = [(); 2].map(|()| Buffer::filled(Lanes::ZERO, dim));
         LaneSlopes { total: Lanes::ZERO, t_precision, u_precision }
     }
 
@@ -220,16 +202,17 @@ fn shrunk<const FMA: bool, const L: usize>(var: Lanes<FMA, L>, precision: f64) -
     Lanes::ONE / (Lanes::ONE + var * precision)
 }
 
-struct Pull<'t> {
-    pair: &'t Pair<'t>,
-    q: &'t Gaussians,
-    z: &'t Mat,
-    points: Range<usize>,
-    weights: &'t [f64],
-    kept: Option<&'t [f64]>,
-    bars: Bars<'t>,
-    slopes: &'t mut Slopes,
-    single: Option<SingleBar<'t>>,
+/// Backward of a pair whose F̄ is the same at every point.
+pub(super) struct Pull<'t> {
+    pub at: PairAt<'t>,
+    /// F̄, rows × cols.
+    pub weights: &'t [f64],
+    /// The values, if the forward pass kept them.
+    pub kept: Option<&'t [f64]>,
+    pub bars: Bars<'t>,
+    pub slopes: &'t mut Slopes,
+    /// The term by itself, where both terms are the same.
+    pub single: Option<SingleBar<'t>>,
 }
 
 /// Adds T(δ', 1) to the rows' sums and Tᵀ(δ, 1) to those of half `h` of a block of columns; T, the values weighed, begins
@@ -292,28 +275,29 @@ impl Laned for Pull<'_> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool, const L: usize>(self) {
-        let Pull { pair, q, z, points, weights, kept, mut bars, slopes, single } = self;
+        let Pull { at, weights, kept, mut bars, slopes, single } = self;
+        let PairAt { pair, z, ref points, .. } = at;
         let shape = pair.shape();
         debug_assert!(kept.is_none_or(|kept| kept.len() >= shape.numbers(points.len())));
         debug_assert!(single.is_none() || shape.same);
         let mut kept = kept.map(|kept| kept.chunks_exact(shape.kept::<L>()));
         let mut group = Group::<FMA, L>::new(z, shape);
         let (dim, features) = (group.dim, group.dim + 1);
-        let mut all = Room::filled([[0.0; HALF]; BLOCK], shape.tiles());
+        let mut all = Buffer::filled([[0.0; HALF]; BLOCK], shape.tiles());
         shape.each_pair(|i, j, tile, r, w| all[tile][r][w] = weights[i * shape.cols + j]);
         // Sums of the rows and of the columns, and their z̄; where the terms are the same, both are gathered as one.
         let lengths = [shape.row_blocks(), group.right.len()].map(|blocks| blocks * features);
-        let mut room =
-            [lengths, lengths].map(|of| of.map(|count| Room::filled([Lanes::<FMA, L>::ZERO; BLOCK], count)));
+        let mut room = [lengths, lengths]
+            .map(|of| of.map(|count| Buffer::filled([Lanes::<FMA, L>::ZERO; BLOCK], count)));
         let [[left, right], [left_z, right_z]] =
             room.each_mut().map(|pair| pair.each_mut().map(|room| &mut **room));
         let (mut lanes, mut lane_bars) = (LaneSlopes::<FMA, L>::new(dim), LaneBars::<FMA, L>::new(dim));
         let mut back = single.as_ref().map(|bar| SingleBack::<FMA, L>::new(bar.pair, &group));
         let start = points.start;
-        for points in groups(points, L) {
+        for points in groups(points.clone(), L) {
             let factor = match kept {
-                Some(_) => place::<FMA, false, L>(&mut group, pair, q, points.clone()),
-                None => place::<FMA, true, L>(&mut group, pair, q, points.clone()),
+                Some(_) => place::<FMA, false, L>(&mut group, &at, points.clone()),
+                None => place::<FMA, true, L>(&mut group, &at, points.clone()),
             };
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
             let (blocks, tiles) = shape.split_kept::<FMA, L>(kept);
@@ -396,11 +380,11 @@ impl Laned for Pull<'_> {
     }
 }
 
-/// Room for the way back of a term by itself.
+/// Working memory for the backward pass of a term by itself.
 struct SingleBack<'t, const FMA: bool, const L: usize> {
     single: Single<'t, FMA, L>,
     /// T of each block.
-    t: Room<Rows<FMA, L>>,
+    t: Buffer<Rows<FMA, L>>,
     lanes: LaneSlopes<FMA, L>,
 }
 
@@ -408,7 +392,7 @@ impl<'t, const FMA: bool, const L: usize> SingleBack<'t, FMA, L> {
     fn new(pair: &'t Pair<'t>, group: &Group<FMA, L>) -> Self {
         SingleBack {
             single: Single::new(&pair.u.precision, group),
-            t: Room::filled([Lanes::ZERO; BLOCK], group.right.len()),
+            t: Buffer::filled([Lanes::ZERO; BLOCK], group.right.len()),
             lanes: LaneSlopes::new(group.dim),
         }
     }

@@ -21,16 +21,12 @@ mod plan;
 mod sums;
 mod tile;
 
-use super::{
-    Between, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiY, check_factor, check_outputs, project,
-    project_and_back, psi_by,
-};
+use super::{AdjointFn, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiInputs, PsiY, project};
 use crate::blocks::part_rows;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Term};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
-use crate::scratch;
 use plan::Plan;
 use sums::{MOST_KEPT, backward_whole, backward_y, forward, is_narrow, psi_y, whitened};
 
@@ -48,69 +44,51 @@ pub struct Analytic;
 
 impl Expectation for Analytic {
     fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi> {
-        Ok(forward(&Plan::new(kernel, q, z)?, false).0)
+        Ok(forward(&Plan::new(&PsiInputs::new(kernel, q, z))?, false).0)
     }
 
-    fn psi_and_back<'g>(
-        &self,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
-        whiten: Option<&Cholesky>,
-        between: &mut Between<'_, 'g, Psi>,
-    ) -> Result<()> {
-        check_factor(z, whiten)?;
-        let plan = Plan::new(kernel, q, z)?;
-        let keep = plan.values(q.n()) <= MOST_KEPT;
-        let (psi, kept) = match whiten {
+    fn psi_and_back<'g>(&self, of: &PsiInputs<'_>, adjoint: &mut AdjointFn<'_, 'g, Psi>) -> Result<()> {
+        of.check_factor()?;
+        let plan = Plan::new(of)?;
+        let keep = plan.values(of.q.n()) <= MOST_KEPT;
+        let (psi, kept) = match of.whiten {
             Some(l) => whitened(&plan, l, keep),
             None => forward(&plan, keep),
         };
-        let (mut bar, grad) = between(psi)?;
+        let (bar, grad) = adjoint(psi)?;
         backward_whole(&plan, &kept, &bar, grad);
-        scratch::give(&mut bar.psi1);
         Ok(())
     }
 
-    fn psi_y(
-        &self,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
-        y: &Mat,
-        whiten: Option<&Cholesky>,
-    ) -> Result<PsiY> {
-        check_outputs(q, y)?;
-        match whiten.is_none() && is_narrow(q, z, y) {
-            true => Ok(psi_y(&Plan::new(kernel, q, z)?, y, false).0),
-            false => Ok(project(psi_by(self, kernel, q, z, whiten)?, y)),
+    fn psi_y(&self, of: &PsiInputs<'_>, y: &Mat) -> Result<PsiY> {
+        of.check_outputs(y)?;
+        match of.whiten.is_none() && is_narrow(of, y) {
+            true => Ok(psi_y(&Plan::new(of)?, y, false).0),
+            false => Ok(project(of.psi(self)?, y)),
         }
     }
 
     fn psi_y_and_back<'g>(
         &self,
-        kernel: &dyn Kernel,
-        q: &Gaussians,
-        z: &Mat,
+        of: &PsiInputs<'_>,
         y: &Mat,
-        whiten: Option<&Cholesky>,
-        between: &mut Between<'_, 'g, PsiY>,
+        adjoint: &mut AdjointFn<'_, 'g, PsiY>,
     ) -> Result<()> {
-        check_outputs(q, y)?;
-        if whiten.is_some() || !is_narrow(q, z, y) {
-            return project_and_back(self, kernel, q, z, y, whiten, between);
+        of.check_outputs(y)?;
+        if of.whiten.is_some() || !is_narrow(of, y) {
+            return of.project_and_back(self, y, adjoint);
         }
-        let plan = Plan::new(kernel, q, z)?;
-        let (found, kept) = psi_y(&plan, y, plan.values(q.n()) <= MOST_KEPT);
-        let (mut bar, grad) = between(found)?;
+        let plan = Plan::new(of)?;
+        let (found, kept) = psi_y(&plan, y, plan.values(of.q.n()) <= MOST_KEPT);
+        let (bar, grad) = adjoint(found)?;
         backward_y(&plan, &kept, y, &bar, grad);
-        scratch::give(&mut bar.p);
         Ok(())
     }
 
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
-        check_factor(z, Some(l))?;
-        Ok(whitened(&Plan::new(kernel, q, z)?, l, false).0)
+        let of = PsiInputs { kernel, q, z, whiten: Some(l) };
+        of.check_factor()?;
+        Ok(whitened(&Plan::new(&of)?, l, false).0)
     }
 
     fn keeps_digits(&self, kernel: &dyn Kernel, _: &Gaussians) -> bool {
@@ -125,7 +103,7 @@ impl Expectation for Analytic {
         bar: &Psi,
         grad: PsiGrad<'_>,
     ) -> Result<()> {
-        backward_whole(&Plan::new(kernel, q, z)?, &[], bar, grad);
+        backward_whole(&Plan::new(&PsiInputs::new(kernel, q, z))?, &[], bar, grad);
         Ok(())
     }
 
@@ -153,7 +131,7 @@ impl Expectation for Analytic {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Unscented, gradient, there_and_back};
+    use super::super::{Unscented, forward_and_backward, gradient};
     use super::*;
     use crate::kernel::{self, Rbf};
 
@@ -173,16 +151,16 @@ mod tests {
         for kernel in ["rbf", "rbf + linear", "rbf + constant", "rbf(dims=[0,1]) * linear(dims=[2])"] {
             let kernel = kernel::parse(kernel, 3).unwrap();
             let psi = Analytic.psi(&*kernel, &q, &z).unwrap();
-            let (there, kept) = there_and_back(&*kernel, &q, &z, &psi, |between| {
-                Analytic.psi_and_back(&*kernel, &q, &z, None, between)
-            });
-            assert_eq!(there, psi);
+            let of = PsiInputs::new(&*kernel, &q, &z);
+            let (found, kept) =
+                forward_and_backward(&of, &psi, |adjoint| Analytic.psi_and_back(&of, adjoint));
+            assert_eq!(found, psi);
             let again = gradient(&*kernel, &q, &z, |grad| {
                 Analytic.psi_adjoint(&*kernel, &q, &z, &psi, grad).unwrap();
             });
             assert_eq!(kept, again);
         }
-        let values = Plan::new(&Rbf::new(3), &q, &z).unwrap().values(q.n());
+        let values = Plan::new(&PsiInputs::new(&Rbf::new(3), &q, &z)).unwrap().values(q.n());
         assert!(0 < values && values <= MOST_KEPT, "{values}: these were not kept");
     }
 
@@ -197,13 +175,12 @@ mod tests {
         {
             let kernel = kernel::parse(kernel, 3).unwrap();
             let y = Mat::from_fn(q.n(), d, |i, j| ((i + 7 * j) as f64).cos());
-            let found = Analytic.psi_y(&*kernel, &q, &z, &y, None).unwrap();
-            let (fast, fast_back) = there_and_back(&*kernel, &q, &z, &found, |between| {
-                Analytic.psi_y_and_back(&*kernel, &q, &z, &y, None, between)
-            });
-            let (slow, slow_back) = there_and_back(&*kernel, &q, &z, &found, |between| {
-                project_and_back(&Analytic, &*kernel, &q, &z, &y, None, between)
-            });
+            let of = PsiInputs::new(&*kernel, &q, &z);
+            let found = Analytic.psi_y(&of, &y).unwrap();
+            let (fast, fast_back) =
+                forward_and_backward(&of, &found, |adjoint| Analytic.psi_y_and_back(&of, &y, adjoint));
+            let (slow, slow_back) =
+                forward_and_backward(&of, &found, |adjoint| of.project_and_back(&Analytic, &y, adjoint));
             assert_eq!(found, fast);
             assert!(near(&[fast.psi0], &[slow.psi0]));
             assert!(near(fast.p.as_slice(), slow.p.as_slice()));
@@ -214,10 +191,11 @@ mod tests {
                 assert!(near(fast.as_slice(), slow.as_slice()));
             }
         }
-        let few = Mat::zeros(q.n() - 1, 2);
-        assert!(Analytic.psi_y(&Rbf::new(3), &q, &z, &few, None).is_err());
-        let mut never = |_| unreachable!("nothing is there");
-        assert!(Unscented.psi_y_and_back(&Rbf::new(3), &q, &z, &few, None, &mut never).is_err());
+        let (few, kernel) = (Mat::zeros(q.n() - 1, 2), Rbf::new(3));
+        let of = PsiInputs::new(&kernel, &q, &z);
+        assert!(Analytic.psi_y(&of, &few).is_err());
+        let mut never = |_| unreachable!("there is no Ψ");
+        assert!(Unscented.psi_y_and_back(&of, &few, &mut never).is_err());
     }
 
     #[test]
@@ -238,9 +216,9 @@ mod tests {
             let error = crate::check::relative_error(white.psi2.as_slice(), whole.as_slice(), 0.0);
             assert!(error < 1e-9, "{text}: {error:e}");
             assert!(near(white.psi1.as_slice(), plain.psi1.as_slice()), "{text}");
-            let (found, kept) = there_and_back(&*kernel, &q, &z, &plain, |between| {
-                Analytic.psi_and_back(&*kernel, &q, &z, Some(&l), between)
-            });
+            let of = PsiInputs { whiten: Some(&l), ..PsiInputs::new(&*kernel, &q, &z) };
+            let (found, kept) =
+                forward_and_backward(&of, &plain, |adjoint| Analytic.psi_and_back(&of, adjoint));
             assert_eq!(found, white);
             let again = gradient(&*kernel, &q, &z, |grad| {
                 Analytic.psi_adjoint(&*kernel, &q, &z, &plain, grad).unwrap();
@@ -265,9 +243,8 @@ mod tests {
             kernel.gram(&z, &mut kzz);
             let l = Cholesky::new(&kzz, "Kzz").unwrap();
             let plain = Analytic.psi(&kernel, &q, &z).unwrap();
-            let (psi, got) = there_and_back(&kernel, &q, &z, &plain, |between| {
-                Analytic.psi_and_back(&kernel, &q, &z, Some(&l), between)
-            });
+            let of = PsiInputs { whiten: Some(&l), ..PsiInputs::new(&kernel, &q, &z) };
+            let (psi, got) = forward_and_backward(&of, &plain, |adjoint| Analytic.psi_and_back(&of, adjoint));
             let near = |a: &[f64], b: &[f64]| crate::check::relative_error(a, b, 0.0) < 1e-9;
             assert!(near(psi.psi2.as_slice(), l.whiten(&plain.psi2).as_slice()), "{variance}");
             let again = gradient(&kernel, &q, &z, |grad| {
@@ -285,8 +262,9 @@ mod tests {
         for rule in [&Analytic as &dyn Expectation, &Unscented, &super::super::GaussHermite::new(2)] {
             let kernel = Rbf::new(3);
             assert!(rule.psi_whitened(&kernel, &q, &z, &l).is_err());
-            let mut never = |_| unreachable!("nothing is there");
-            assert!(rule.psi_and_back(&kernel, &q, &z, Some(&l), &mut never).is_err());
+            let of = PsiInputs { whiten: Some(&l), ..PsiInputs::new(&kernel, &q, &z) };
+            let mut never = |_| unreachable!("there is no Ψ");
+            assert!(rule.psi_and_back(&of, &mut never).is_err());
         }
     }
 }

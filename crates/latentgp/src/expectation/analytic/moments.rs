@@ -1,12 +1,9 @@
 //! Pairs with monomials: the same expectations, times moments of the tilted Gaussian, in a plain loop.
 
 use super::gauss_adjoint::Bars;
-use super::pair::{Pair, Slopes};
-use crate::expectation::Gaussians;
-use crate::mat::Mat;
-use crate::scratch::Room;
+use super::pair::{Pair, PairAt, Slopes};
+use crate::scratch::Buffer;
 use smallvec::SmallVec;
-use std::ops::Range;
 
 /// One for each dimension, where they stand unless there are more.
 type Dimensions<T> = SmallVec<[T; 32]>;
@@ -55,16 +52,11 @@ impl Dimension {
 }
 
 /// Calls `visit(n, values)` for each point.
-pub(super) fn each(
-    pair: &Pair<'_>,
-    q: &Gaussians,
-    z: &Mat,
-    points: Range<usize>,
-    visit: &mut dyn FnMut(usize, &[f64]),
-) {
+pub(super) fn each(at: &PairAt<'_>, visit: &mut dyn FnMut(usize, &[f64])) {
+    let PairAt { pair, q, z, .. } = *at;
     let dims = dimensions(pair, q.dim());
-    let mut values = Room::filled(0.0, pair.rows * pair.cols);
-    for n in points {
+    let mut values = Buffer::filled(0.0, pair.rows * pair.cols);
+    for n in at.points.clone() {
         let (mean, var) = (q.mean.row(n), q.var.row(n));
         for i in 0..pair.rows {
             for j in 0..pair.cols {
@@ -81,29 +73,27 @@ pub(super) fn each(
 }
 
 /// The values of a pair, summed over points.
-pub(super) fn sum(pair: &Pair<'_>, q: &Gaussians, z: &Mat, points: Range<usize>) -> Room<f64> {
-    let mut sum = Room::filled(0.0, pair.rows * pair.cols);
-    each(pair, q, z, points, &mut |_, values| sum.iter_mut().zip(values).for_each(|(a, b)| *a += b));
+pub(super) fn sum(at: &PairAt<'_>) -> Buffer<f64> {
+    let mut sum = Buffer::filled(0.0, at.pair.rows * at.pair.cols);
+    each(at, &mut |_, values| sum.iter_mut().zip(values).for_each(|(a, b)| *a += b));
     sum
 }
 
 /// Backward, as in [`super::gauss_adjoint`]; returns the values of every point, for the monomials of z.
 pub(super) fn pull(
-    pair: &Pair<'_>,
-    q: &Gaussians,
-    z: &Mat,
-    points: Range<usize>,
+    at: &PairAt<'_>,
     weigh: &dyn Fn(usize, &mut [f64]),
     bars: &mut Bars<'_>,
     slopes: &mut Slopes,
-) -> Room<f64> {
+) -> Buffer<f64> {
+    let PairAt { pair, q, z, ref points } = *at;
     let (dims, dim) = (dimensions(pair, q.dim()), q.dim());
     let size = pair.rows * pair.cols;
-    let mut weights = Room::filled(0.0, size);
+    let mut weights = Buffer::filled(0.0, size);
     let single = pair.t.term == Default::default();
-    let mut kept = Room::filled(0.0, if single { points.len() * size } else { size });
+    let mut kept = Buffer::filled(0.0, if single { points.len() * size } else { size });
     let mut moments: Dimensions<Moment> = Dimensions::new();
-    for (k, n) in points.enumerate() {
+    for (k, n) in points.clone().enumerate() {
         weigh(n, &mut weights);
         let (mean, var) = (q.mean.row(n), q.var.row(n));
         for i in 0..pair.rows {

@@ -1,20 +1,23 @@
 //! Terms with their numbers, pairs of them, and what their gradients are gathered in.
 
 use super::tile::Shape;
+use crate::expectation::Gaussians;
 use crate::kernel::Term;
-use crate::scratch::Room;
+use crate::mat::Mat;
+use crate::scratch::Buffer;
+use std::ops::Range;
 
 /// A term with its numbers in place.
 pub(super) struct Factor {
     pub term: Term,
     pub scale: f64,
     /// 1/ℓ_q², 0 where there is no Gaussian factor.
-    pub precision: Room<f64>,
+    pub precision: Buffer<f64>,
 }
 
 impl Factor {
     pub fn new(term: Term, theta: &[f64], dim: usize) -> Self {
-        let mut precision = Room::filled(0.0, dim);
+        let mut precision = Buffer::filled(0.0, dim);
         term.gauss.iter().for_each(|&(q, i)| precision[q] = theta[i].powi(-2));
         let scale = term.scale.iter().map(|&i| theta[i]).product();
         Factor { term, scale, precision }
@@ -22,7 +25,7 @@ impl Factor {
 
     /// The term 1, with which a pair becomes a single term.
     pub fn unit(dim: usize) -> Self {
-        Factor { term: Term::default(), scale: 1.0, precision: Room::filled(0.0, dim) }
+        Factor { term: Term::default(), scale: 1.0, precision: Buffer::filled(0.0, dim) }
     }
 
     pub fn is_gaussian(&self) -> bool {
@@ -78,25 +81,34 @@ impl<'a> Pair<'a> {
     }
 }
 
+/// A pair at some points of the inputs.
+#[derive(Clone)]
+pub(super) struct PairAt<'a> {
+    pub pair: &'a Pair<'a>,
+    pub q: &'a Gaussians,
+    pub z: &'a Mat,
+    pub points: Range<usize>,
+}
+
 /// Gradients of a pair, summed over points.
 pub(super) struct Slopes {
     /// Σ F̄ ∘ value.
     pub total: f64,
-    pub t_precision: Room<f64>,
-    pub u_precision: Room<f64>,
+    pub t_precision: Buffer<f64>,
+    pub u_precision: Buffer<f64>,
     /// Q×rows and Q×cols.
-    pub t_z: Room<f64>,
-    pub u_z: Room<f64>,
+    pub t_z: Buffer<f64>,
+    pub u_z: Buffer<f64>,
 }
 
 impl Slopes {
     pub fn new(pair: &Pair<'_>, dim: usize) -> Self {
         Slopes {
             total: 0.0,
-            t_precision: Room::filled(0.0, dim),
-            u_precision: Room::filled(0.0, dim),
-            t_z: Room::filled(0.0, dim * pair.rows),
-            u_z: Room::filled(0.0, dim * pair.cols),
+            t_precision: Buffer::filled(0.0, dim),
+            u_precision: Buffer::filled(0.0, dim),
+            t_z: Buffer::filled(0.0, dim * pair.rows),
+            u_z: Buffer::filled(0.0, dim * pair.cols),
         }
     }
 }

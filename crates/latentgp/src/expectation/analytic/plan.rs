@@ -1,23 +1,24 @@
 //! Ψ of some points and its adjoint: sums over terms and pairs of terms.
 
-use super::gauss_adjoint::{Bars, SingleBar};
-use super::pair::{Factor, Pair, Slopes};
-use super::{gauss, gauss_adjoint, moments};
+use super::gauss_adjoint::{Bars, Pull, SingleBar};
+use super::pair::{Factor, Pair, PairAt, Slopes};
+use super::{gauss, moments};
 use crate::error::{Error, Result};
-use crate::expectation::{Gaussians, check_shapes};
-use crate::kernel::{Few, Kernel};
+use crate::expectation::{Gaussians, PsiInputs};
+use crate::fast::vmath::in_lanes;
+use crate::kernel::Few;
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::{Room, Scratch};
+use crate::scratch::Buffer;
 use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Of each pair in turn its values at some points and, where the terms are the same, those of the term by itself.
-pub(super) type Kept = Option<Scratch>;
+pub(super) type Kept = Option<Buffer<f64>>;
 
 /// What the backward pass of some points gathers.
 pub(super) struct Gathered {
-    pub theta: Room<f64>,
+    pub theta: Buffer<f64>,
     pub z: Mat,
 }
 
@@ -41,16 +42,17 @@ pub(super) struct Psi0Bar<'g> {
 pub(super) struct Plan<'a> {
     pub q: &'a Gaussians,
     pub z: &'a Mat,
-    theta: Room<f64>,
+    theta: Buffer<f64>,
     factors: Few<Factor>,
     unit: Factor,
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(kernel: &dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Result<Self> {
-        check_shapes(kernel, q, z)?;
+    pub fn new(of: &PsiInputs<'a>) -> Result<Self> {
+        of.check_shapes()?;
+        let PsiInputs { kernel, q, z, .. } = *of;
         let form = kernel.closed_form().ok_or_else(|| Error::NoClosedForm { kernel: kernel.expression() })?;
-        let mut theta = Room::filled(0.0, param::count(kernel));
+        let mut theta = Buffer::filled(0.0, param::count(kernel));
         param::copy_values(kernel, &mut theta);
         let factors = form.terms.into_iter().map(|t| Factor::new(t, &theta, q.dim())).collect();
         Ok(Plan { q, z, theta, factors, unit: Factor::unit(q.dim()) })
@@ -77,6 +79,11 @@ impl<'a> Plan<'a> {
     /// Pairs of each term with 1: their expectations are the terms of Ψ1.
     fn singles(&self) -> impl Iterator<Item = Pair<'_>> {
         self.correlated().map(|u| Pair::new(&self.unit, u, self.z.rows(), false))
+    }
+
+    /// A pair at some points.
+    pub fn at<'p>(&'p self, pair: &'p Pair<'p>, points: Range<usize>) -> PairAt<'p> {
+        PairAt { pair, q: self.q, z: self.z, points }
     }
 
     /// Whether any term has monomials.
@@ -124,7 +131,7 @@ impl<'a> Plan<'a> {
         let mut singles = self.singles();
         let psi0 = self.psi0_of(points.clone());
         let mut psi2 = Mat::zeros(m, m);
-        let mut kept = keep.then(|| Scratch::take(self.values(points.len())));
+        let mut kept = keep.then(|| Buffer::any(self.values(points.len())));
         let mut rest = kept.as_deref_mut().unwrap_or_default();
         for pair in self.pairs() {
             // A term by itself goes along with its pair with itself.
@@ -144,12 +151,12 @@ impl<'a> Plan<'a> {
                 });
                 let visit: Option<&mut gauss::Visit<'_>> =
                     if single.is_some() { Some(&mut visit) } else { None };
-                gauss::sum(&pair, self.q, self.z, points.clone(), values, visit)
+                in_lanes(gauss::Sum { at: self.at(&pair, points.clone()), kept: values, visit })
             } else {
                 if let Some(single) = &single {
-                    moments::each(single, self.q, self.z, points.clone(), &mut visit);
+                    moments::each(&self.at(single, points.clone()), &mut visit);
                 }
-                moments::sum(&pair, self.q, self.z, points.clone())
+                moments::sum(&self.at(&pair, points.clone()))
             };
             self.spread(&pair, &sum, &mut psi2);
         }
@@ -196,14 +203,14 @@ impl<'a> Plan<'a> {
     }
 
     /// The monomial of a term at each inducing input.
-    fn monomials(&self, of: &Factor) -> Room<f64> {
-        Room::of((0..self.z.rows()).map(|j| of.monomial(self.z.row(j), None)))
+    fn monomials(&self, of: &Factor) -> Buffer<f64> {
+        Buffer::of((0..self.z.rows()).map(|j| of.monomial(self.z.row(j), None)))
     }
 
     /// F̄ of the values of every pair in turn, which is the same at every point.
-    pub fn weights(&self, psi2_bar: &Mat) -> Room<f64> {
+    pub fn weights(&self, psi2_bar: &Mat) -> Buffer<f64> {
         let m = self.z.rows();
-        let mut all = Room::filled(0.0, self.pairs().map(|pair| pair.rows * pair.cols).sum());
+        let mut all = Buffer::filled(0.0, self.pairs().map(|pair| pair.rows * pair.cols).sum());
         let mut rest = &mut all[..];
         for pair in self.pairs() {
             let [left, right] = [pair.t, pair.u].map(|f| self.monomials(f));
@@ -229,7 +236,7 @@ impl<'a> Plan<'a> {
         kept: Option<&[f64]>,
     ) -> Gathered {
         let (m, dim, from) = (self.z.rows(), self.q.dim(), points.start);
-        let mut got = Gathered { theta: Room::filled(0.0, self.theta.len()), z: Mat::zeros(m, dim) };
+        let mut got = Gathered { theta: Buffer::filled(0.0, self.theta.len()), z: Mat::zeros(m, dim) };
         // Without monomials, E[k(x, x)] is the same at all points.
         let (alike, ones) =
             if self.has_powers() { (1, points.clone()) } else { (points.len(), from..from + 1) };
@@ -263,27 +270,17 @@ impl<'a> Plan<'a> {
                     own
                 });
                 let single_bar = own.as_mut().map(|(pair, slopes)| SingleBar { pair, weigh: &weigh, slopes });
-                let points = points.clone();
-                gauss_adjoint::pull(
-                    &pair,
-                    self.q,
-                    self.z,
-                    points,
-                    weights,
-                    kept,
-                    bars,
-                    &mut slopes,
-                    single_bar,
-                );
+                let at = self.at(&pair, points.clone());
+                in_lanes(Pull { at, weights, kept, bars, slopes: &mut slopes, single: single_bar });
             } else {
                 if let Some((single, slopes)) = &mut own {
-                    let values =
-                        moments::pull(single, self.q, self.z, points.clone(), &weigh, &mut bars, slopes);
+                    let at = self.at(single, points.clone());
+                    let values = moments::pull(&at, &weigh, &mut bars, slopes);
                     self.pull_row_monomials(single, &values, bar.psi1, &mut got.z);
                 }
                 let weigh = |_: usize, out: &mut [f64]| out.copy_from_slice(weights);
-                let values =
-                    moments::pull(&pair, self.q, self.z, points.clone(), &weigh, &mut bars, &mut slopes);
+                let at = self.at(&pair, points.clone());
+                let values = moments::pull(&at, &weigh, &mut bars, &mut slopes);
                 self.pull_monomials(&pair, &values, bar.psi2, &mut got.z);
             }
             if let Some((single, slopes)) = &own {
@@ -312,7 +309,7 @@ impl<'a> Plan<'a> {
     fn pull_monomials(&self, pair: &Pair<'_>, values: &[f64], psi2_bar: &Mat, z_bar: &mut Mat) {
         let m = self.z.rows();
         let size = pair.rows * pair.cols;
-        let mut sum = Room::filled(0.0, size);
+        let mut sum = Buffer::filled(0.0, size);
         values.chunks_exact(size).for_each(|v| sum.iter_mut().zip(v).for_each(|(a, b)| *a += b));
         for i in 0..m {
             for j in 0..m {

@@ -3,11 +3,12 @@
 use super::gauss;
 use super::plan::{Kept, PartBar, Plan};
 use crate::blocks::{self, Parts, part_rows};
-use crate::expectation::{Gaussians, Psi, PsiGrad, PsiY};
+use crate::expectation::{Psi, PsiGrad, PsiInputs, PsiY};
+use crate::fast::vmath::in_lanes;
 use crate::linalg::tall::{self, Packed};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
-use crate::scratch::{self, Scratch};
+use crate::scratch::{self, Buffer};
 use std::ops::Range;
 
 /// Operations a point, roughly: a pair's exponential and the product before it.
@@ -54,15 +55,15 @@ pub(super) fn whitened(plan: &Plan<'_>, l: &Cholesky, keep: bool) -> (Psi, Parts
     };
     let mut psi = Psi { psi0: 0.0, psi1: scratch::any(n, m), psi2: Mat::zeros(m, m) };
     let parts = blocks::each_part(n, cost(dim, m), [&mut psi.psi1], |points, [psi1]| {
-        let mut kept = keep.then(|| Scratch::take(only.shape().numbers(points.len())));
+        let mut kept = keep.then(|| Buffer::any(only.shape().numbers(points.len())));
         let mut covariance = Mat::zeros(m, m);
-        gauss::covariances(&only, plan.q, plan.z, points.clone(), kept.as_deref_mut(), psi1, &mut covariance);
+        let at = plan.at(&only, points.clone());
+        in_lanes(gauss::Covariance { at, kept: kept.as_deref_mut(), psi1, out: &mut covariance });
         let mut white = scratch::any(points.len(), m);
         white.as_mut_slice().copy_from_slice(psi1);
         l.solve_rows(&mut white);
         let mut square = Mat::zeros(m, m);
         linalg::add_ata(1.0, &white, &mut square);
-        scratch::give(&mut white);
         (plan.psi0_of(points), covariance, square, kept)
     });
     let (mut covariance, mut all) = (Mat::zeros(m, m), Parts::new());
@@ -92,7 +93,7 @@ fn backward(
     }
     let (rows, weights) = (part_rows(n), plan.weights(psi2));
     let parts = blocks::each_part(n, 3 * cost(dim, m), [grad.mean, grad.var], |points, [mean, var]| {
-        let mut psi1 = Scratch::take(points.len() * m);
+        let mut psi1 = Buffer::any(points.len() * m);
         psi1_bar(points.clone(), &mut psi1);
         let bar = PartBar { psi0, psi1: &psi1, psi2, weights: &weights };
         let kept = kept.get(points.start / rows).and_then(|kept| kept.as_deref());
@@ -117,25 +118,24 @@ pub(super) fn backward_whole(plan: &Plan<'_>, kept: &[Kept], bar: &Psi, grad: Ps
 const MOST_P: usize = 1 << 14;
 
 /// Whether rows of Y meet those of Ψ1 part by part.
-pub(super) fn is_narrow(q: &Gaussians, z: &Mat, y: &Mat) -> bool {
-    q.n() > 0 && (1..=MOST_P).contains(&(z.rows() * y.cols()))
+pub(super) fn is_narrow(of: &PsiInputs<'_>, y: &Mat) -> bool {
+    of.q.n() > 0 && (1..=MOST_P).contains(&(of.z.rows() * y.cols()))
 }
 
 /// Ψ0, P = Ψ1ᵀY and Ψ2 of all points, and what each part kept: rows of Y meet those of Ψ1 part by part.
 pub(super) fn psi_y(plan: &Plan<'_>, y: &Mat, keep: bool) -> (PsiY, Parts<Kept>) {
     let (n, m, dim, d) = (plan.q.n(), plan.z.rows(), plan.q.dim(), y.cols());
     let one = |points: Range<usize>| {
-        let mut psi1 = Scratch::take(points.len() * m);
+        let mut psi1 = Buffer::any(points.len() * m);
         psi1.fill(0.0);
         let (psi0, psi2, kept) = plan.forward(points.clone(), &mut psi1, keep);
         let p = tall::mul_tn(&psi1, m, &y.as_slice()[points.start * d..points.end * d], d, 0..d);
         (PsiY { psi0, p, psi2 }, Parts::from_iter([kept]))
     };
-    let add = |(sum, kept): &mut (PsiY, Parts<Kept>), (mut other, mut more): (PsiY, Parts<Kept>)| {
+    let add = |(sum, kept): &mut (PsiY, Parts<Kept>), (other, mut more): (PsiY, Parts<Kept>)| {
         sum.psi0 += other.psi0;
         sum.p.add_scaled(1.0, &other.p);
         sum.psi2.add_scaled(1.0, &other.psi2);
-        scratch::give(&mut other.p);
         kept.append(&mut more);
     };
     let (mut sum, kept) = blocks::sum_parts(n, cost(dim, m) + m * d / 4, one, add);

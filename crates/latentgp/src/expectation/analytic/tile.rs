@@ -6,9 +6,10 @@
 //! itself the lower triangle is enough, and a row of blocks ends at the diagonal.
 
 use crate::expectation::Gaussians;
+use crate::fast::vmath::Numbers;
+use crate::fast::vmath::{Lanes, exp2_decay_lanes};
 use crate::mat::Mat;
-use crate::scratch::{Numbers, Room};
-use crate::vmath::{Lanes, exp2_decay_lanes};
+use crate::scratch::Buffer;
 use std::ops::Range;
 
 pub(super) const BLOCK: usize = 4;
@@ -117,17 +118,17 @@ pub(super) struct Group<const FMA: bool, const L: usize> {
     pub shape: Shape,
     pub dim: usize,
     /// Q of z for each block.
-    z: Room<[f64; BLOCK]>,
+    z: Buffer<[f64; BLOCK]>,
     /// (δ, 1) and link·δ: Q + 1 and Q for each block.
-    pub delta: Room<Rows<FMA, L>>,
-    linked: Room<Rows<FMA, L>>,
+    pub delta: Buffer<Rows<FMA, L>>,
+    linked: Buffer<Rows<FMA, L>>,
     /// What rows and columns add to the exponent.
-    left: Room<Rows<FMA, L>>,
-    pub right: Room<Rows<FMA, L>>,
+    left: Buffer<Rows<FMA, L>>,
+    pub right: Buffer<Rows<FMA, L>>,
     /// μ, S and the exponents of each dimension.
-    pub mean: Room<Lanes<FMA, L>>,
-    pub var: Room<Lanes<FMA, L>>,
-    pub exponents: Room<Quadratic<FMA, L>>,
+    pub mean: Buffer<Lanes<FMA, L>>,
+    pub var: Buffer<Lanes<FMA, L>>,
+    pub exponents: Buffer<Quadratic<FMA, L>>,
 }
 
 /// sum + weight δ².
@@ -151,14 +152,14 @@ impl<const FMA: bool, const L: usize> Group<FMA, L> {
         Group {
             shape,
             dim,
-            z: Room::of((0..blocks * dim).map(|i| at(i / dim, i % dim))),
-            delta: Room::filled([one; BLOCK], blocks * (dim + 1)),
-            linked: Room::filled([zero; BLOCK], shape.row_blocks() * dim),
-            left: Room::filled([zero; BLOCK], shape.row_blocks()),
-            right: Room::filled([zero; BLOCK], blocks),
-            mean: Room::filled(zero, dim),
-            var: Room::filled(zero, dim),
-            exponents: Room::filled([zero; 3], dim),
+            z: Buffer::of((0..blocks * dim).map(|i| at(i / dim, i % dim))),
+            delta: Buffer::filled([one; BLOCK], blocks * (dim + 1)),
+            linked: Buffer::filled([zero; BLOCK], shape.row_blocks() * dim),
+            left: Buffer::filled([zero; BLOCK], shape.row_blocks()),
+            right: Buffer::filled([zero; BLOCK], blocks),
+            mean: Buffer::filled(zero, dim),
+            var: Buffer::filled(zero, dim),
+            exponents: Buffer::filled([zero; 3], dim),
         }
     }
 

@@ -1,8 +1,8 @@
-//! Blocks of the network kernel at many sets of points and the same Z: Z goes through the network once, there and
-//! back, and the layers of a block are kept for its adjoint.
+//! Blocks of the network kernel at many sets of points and the same Z: Z goes through the network once in either pass, and
+//! the layers of a block are kept for its adjoint.
 
 use super::{Mlp, zeros_like};
-use crate::kernel::blocks::{CrossBlocks, MADE, Mats};
+use crate::fast::cross_blocks::{BlockBar, CrossBlocks, MADE, Mats};
 use crate::mat::Mat;
 
 /// The blocks of a network with some Z.
@@ -21,8 +21,8 @@ impl Blocks<'_> {
     }
 }
 
-/// Keeps the layers at a block's points, the points, one a row, the features in lanes, and what the base keeps. Gathered are
-/// ∂F/∂W and ∂F/∂b, and what the base gathers.
+/// Keeps the layers at a block's points, the points as rows, the features as columns, and what the base keeps. Gathers ∂F/∂W
+/// and ∂F/∂b, and what the base gathers.
 impl CrossBlocks for Blocks<'_> {
     fn cross(&self, x: &Mat, kept: &mut Mats, out: &mut Mat) {
         let own = self.layers() + 2;
@@ -37,13 +37,14 @@ impl CrossBlocks for Blocks<'_> {
         kept.extend(of_base);
     }
 
-    fn pull(&self, _: &Mat, kept: &[Mat], k: &Mat, bar: &Mat, x_bar: &mut Mat, gathered: &mut [Mat]) {
-        let (layers, rest) = kept.split_at(self.layers());
+    fn pull(&self, block: BlockBar<'_>, x_bar: &mut Mat, gathered: &mut [Mat]) {
+        let (layers, rest) = block.kept.split_at(self.layers());
         let ([rows, features, of_base @ ..], Some((theta, sums))) = (rest, gathered.split_first_mut()) else {
             panic!("{MADE}")
         };
         let mut features_bar = zeros_like(features);
-        self.base.pull(features, of_base, k, bar, &mut features_bar, sums);
+        let of_base = BlockBar { x: features, kept: of_base, ..block };
+        self.base.pull(of_base, &mut features_bar, sums);
         let (mut bar, mut spare, mut own) = (features_bar.t(), Mat::default(), zeros_like(rows));
         self.network.backward(rows, layers, (&mut bar, &mut spare), theta.as_mut_slice(), Some(&mut own));
         x_bar.add_scaled(1.0, &own.t());

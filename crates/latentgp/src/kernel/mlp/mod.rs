@@ -5,13 +5,15 @@
 
 mod blocks;
 
-use super::{CrossBlocks, Kernel, KernelGrad, Mats, PointGrad, expression};
+use super::{Kernel, KernelGrad, PointGrad, expression};
 use crate::error::{Error, Result};
+use crate::fast::cross_blocks::{CrossBlocks, Mats};
+use crate::fast::vmath::{Vectorized, exp, vectorize};
+use crate::fast::{self, FastKernel};
 use crate::linalg::{Op, gemm};
 use crate::mat::Mat;
 use crate::param::{self, Param, Parameterized, Transform};
-use crate::scratch::Room;
-use crate::vmath::{Vectorized, exp, vectorize};
+use crate::scratch::Buffer;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -106,7 +108,7 @@ impl Mlp {
             h.resize(x.rows(), w.value.cols());
             h.fill(0.0);
             gemm(1.0, input, Op::N, &w.value, Op::N, h);
-            let bias = Room::of((0..h.cols()).map(|j| b.as_slice()[super::place(b.len(), j)]));
+            let bias = Buffer::of((0..h.cols()).map(|j| b.as_slice()[super::place(b.len(), j)]));
             let last = i + 1 == self.weights.len();
             vectorize(Activate { h: h.as_mut_slice(), bias: &bias, last });
         }
@@ -304,12 +306,8 @@ impl Kernel for Mlp {
         self.backward(x, &hx, (&mut bx, &mut Mat::default()), own, grad.x);
     }
 
-    fn blocks(&self, z: &Mat, work: &mut dyn FnMut(&dyn CrossBlocks)) {
-        let z_layers = self.forward(z);
-        let features = &z_layers[z_layers.len() - 1];
-        self.base.blocks(features, &mut |base| {
-            work(&blocks::Blocks { network: self, base, z, z_layers: &z_layers });
-        });
+    fn fast(&self) -> Option<&dyn FastKernel> {
+        Some(self)
     }
 
     fn constant_diag(&self) -> bool {
@@ -334,6 +332,17 @@ impl Kernel for Mlp {
         let mut bx = zeros_like(fx);
         self.base.diag_adjoint(fx, bar, KernelGrad { theta, x: Some(&mut bx), z: None });
         self.backward(x, &hx, (&mut bx, &mut Mat::default()), own, grad.x);
+    }
+}
+
+impl FastKernel for Mlp {
+    fn blocks(&self, z: &Mat, work: &mut dyn FnMut(&dyn CrossBlocks)) -> bool {
+        let z_layers = self.forward(z);
+        let features = &z_layers[z_layers.len() - 1];
+        fast::with_blocks(&*self.base, features, &mut |base| {
+            work(&blocks::Blocks { network: self, base, z, z_layers: &z_layers });
+        });
+        true
     }
 }
 

@@ -47,7 +47,7 @@ impl ExactProcess<'_> {
     }
 
     /// The process of each group: its rows and columns, its residuals, its evidence.
-    fn each_group(&self, mut kxx: Mat, mut then: impl FnMut(&Group, &Mat, Exact)) -> Result<()> {
+    fn each_group(&self, kxx: Mat, mut then: impl FnMut(&Group, &Mat, Exact)) -> Result<()> {
         if let [group] = &self.outputs.groups[..]
             && group.rows == self.x.rows()
         {
@@ -70,7 +70,6 @@ impl ExactProcess<'_> {
             let found = exact_in_place(&own, columns.len(), part(), part, self.noise)?;
             then(group, &own, found);
         }
-        scratch::give(&mut kxx);
         Ok(())
     }
 
@@ -86,14 +85,14 @@ impl ExactProcess<'_> {
         let mut kxx_bar: Option<Mat> = None;
         self.each_group(kxx, |Group { at: rows, columns, .. }, _, found| {
             value += found.value;
-            let (mut bar, mut alpha) = found.into_bar_lower();
+            let (bar, alpha) = found.into_bar_lower();
             *grad.noise += bar.noise;
             if let Some(to) = grad.residuals.as_deref_mut() {
                 for (i, &row) in rows.iter().enumerate() {
                     columns.iter().enumerate().for_each(|(j, &c)| to[(row, c)] -= alpha[(i, j)]);
                 }
             }
-            scratch::give(&mut alpha);
+            drop(alpha);
             if rows.len() == n && kxx_bar.is_none() {
                 kxx_bar = Some(bar.kxx);
                 return;
@@ -102,11 +101,9 @@ impl ExactProcess<'_> {
             for (i, &a) in rows.iter().enumerate() {
                 rows[..=i].iter().enumerate().for_each(|(j, &b)| all[(a, b)] += bar.kxx[(i, j)]);
             }
-            scratch::give(&mut bar.kxx);
         })?;
-        let mut kxx_bar = kxx_bar.unwrap_or_else(|| scratch::zeros(n, n));
+        let kxx_bar = kxx_bar.unwrap_or_else(|| scratch::zeros(n, n));
         gram::gram_adjoint(self.kernel, self.x, &kxx_bar, grad.theta, grad.x);
-        scratch::give(&mut kxx_bar);
         Ok(value)
     }
 

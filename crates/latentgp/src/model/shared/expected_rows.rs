@@ -10,7 +10,7 @@ use crate::expectation::{Auto, Expectation, Gaussians, Psi, PsiGrad};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 
 /// Ψ1, N×M, and ψ0 of each row, N×1.
 pub(crate) fn expected_rows(kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<(Mat, Mat)> {
@@ -42,7 +42,7 @@ pub(crate) fn expected_rows_adjoint(
     let (n, m, dim) = (q.n(), z.rows(), q.dim());
     let mut bar = Gaussians { mean: Mat::zeros(n, dim), var: Mat::zeros(n, dim) };
     let parts = blocks::each_part(n, cost(z), [&mut bar.mean, &mut bar.var], |rows, [mean, var]| {
-        let (mut theta, mut z_bar) = (Room::filled(0.0, param::count(kernel)), Mat::zeros(m, dim));
+        let (mut theta, mut z_bar) = (Buffer::filled(0.0, param::count(kernel)), Mat::zeros(m, dim));
         for ((i, mean), var) in rows.zip(mean.chunks_exact_mut(dim)).zip(var.chunks_exact_mut(dim)) {
             let of = Psi { psi0: psi0[i], psi1: psi1.slice_rows(i, i + 1), psi2: Mat::zeros(m, m) };
             let (mut own_mean, mut own_var) = (Mat::zeros(1, dim), Mat::zeros(1, dim));

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 
 /// The least part of the mean diagonal that is added, unless nothing is.
 const LEAST: f64 = 1e-10;
@@ -42,7 +42,7 @@ pub(crate) fn factor(kernel: &dyn Kernel, z: &Mat, jitter: f64) -> Result<Choles
 /// Adds what comes back from `bar`, the adjoint of the sum.
 pub(crate) fn adjoint(kernel: &dyn Kernel, z: &Mat, jitter: f64, bar: &Mat, grad: KernelGrad<'_>) {
     let m = z.rows();
-    let mut diag = Room::filled(0.0, m);
+    let mut diag = Buffer::filled(0.0, m);
     kernel.diag(z, &mut diag);
     if !is_least(jitter, diag.iter().sum::<f64>() / m as f64) {
         return kernel.gram_adjoint(z, bar, grad);

@@ -11,7 +11,8 @@ use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::evidence::{Collapse, Collapsed, CollapsedBar, collapsed};
-use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, PsiY};
+use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, PsiInputs, PsiY};
+use crate::fast::vmath::groups;
 use crate::kernel::{Kernel, KernelGrad};
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
@@ -19,8 +20,7 @@ use crate::mean::Mean;
 use crate::model::Outputs;
 use crate::model::shared::kzz;
 use crate::posterior::{Factors, InputMap, Posterior};
-use crate::scratch::{self, Room};
-use crate::vmath::groups;
+use crate::scratch::{self, Buffer};
 
 /// What is added to diagonals before they are factored.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,25 +67,18 @@ const LOST: f64 = 1e-2;
 
 /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, or adjoints of Ψ0 and Ψ2. There is one group unless cells are missing.
 struct Each {
-    psi0: Room<f64>,
+    psi0: Buffer<f64>,
     /// M×M each, one below the other.
     psi2: Mat,
 }
 
-/// There may be many groups.
-impl Drop for Each {
-    fn drop(&mut self) {
-        scratch::give(&mut self.psi2);
-    }
-}
-
 impl Each {
     fn one(psi0: f64, psi2: Mat) -> Self {
-        Each { psi0: Room::filled(psi0, 1), psi2 }
+        Each { psi0: Buffer::filled(psi0, 1), psi2 }
     }
 
     fn zeros(groups: usize, m: usize) -> Self {
-        Each { psi0: Room::filled(0.0, groups), psi2: scratch::zeros(groups * m, m) }
+        Each { psi0: Buffer::filled(0.0, groups), psi2: scratch::zeros(groups * m, m) }
     }
 
     /// The numbers of a group's M×M.
@@ -121,6 +114,10 @@ impl SparseBound<'_> {
     /// The factor of Kzz, jitter included.
     pub fn kzz(&self) -> Result<Cholesky> {
         kzz::factor(self.kernel, self.z, self.jitter.kzz)
+    }
+
+    fn psi_inputs<'a>(&'a self, q: &'a Gaussians, whiten: Option<&'a Cholesky>) -> PsiInputs<'a> {
+        PsiInputs { kernel: self.kernel, q, z: self.z, whiten }
     }
 
     /// An estimate of the rounding error that whitening Ψ2 as a whole brings into the bound of one cell.
@@ -176,10 +173,8 @@ impl SparseBound<'_> {
 
     /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all.
     fn group_psi_y(&self, q: &Gaussians, kzz: &Cholesky) -> Result<GroupSums> {
-        let GroupPsi { mut psi1, each } = self.group_psi(q, kzz, self.whiten(kzz))?;
-        let p = blocks::mul_tn(&psi1, &self.outputs.filled);
-        scratch::give(&mut psi1);
-        Ok((each, p))
+        let GroupPsi { psi1, each } = self.group_psi(q, kzz, self.whiten(kzz))?;
+        Ok((each, blocks::mul_tn(&psi1, &self.outputs.filled)))
     }
 
     /// Errs where rounding would spoil the bound, whatever it is of.
@@ -244,7 +239,7 @@ impl SparseBound<'_> {
         self.check_rounding(q, &kzz)?;
         let (whiten, y) = (self.whiten(&kzz), &self.outputs.filled);
         let (each, p) = match self.outputs.is_complete() {
-            true => one_group(self.expectation.psi_y(self.kernel, q, self.z, y, whiten)?, whiten, &kzz),
+            true => one_group(self.expectation.psi_y(&self.psi_inputs(q, whiten), y)?, whiten, &kzz),
             false => self.group_psi_y(q, &kzz)?,
         };
         let mut value = 0.0;
@@ -296,14 +291,13 @@ impl SparseBound<'_> {
             return Ok(there);
         }
         let (whiten, mut there, mut once) = (self.whiten(&kzz), None, Some((grad, aside)));
-        self.expectation.psi_y_and_back(self.kernel, q, self.z, y, whiten, &mut |found| {
+        self.expectation.psi_y_and_back(&self.psi_inputs(q, whiten), y, &mut |found| {
             let (mut grad, aside) = once.take().expect("one way there");
             let sums = one_group(found, whiten, &kzz);
-            let (value, (mut each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
+            let (value, (each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
             there = Some(value);
-            let (psi0, psi2) = (each.psi0[0], std::mem::take(&mut each.psi2));
             let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
-            Ok((PsiY { psi0, p, psi2 }, to))
+            Ok((PsiY { psi0: each.psi0[0], p, psi2: each.psi2 }, to))
         })?;
         Ok(there.expect("one way there"))
     }
@@ -364,13 +358,7 @@ impl SparseBound<'_> {
     }
 
     /// Chains Ψ̄ back pattern by pattern; `each` holds Ψ̄0 and Ψ̄2 of each group.
-    fn pull_psi(
-        &self,
-        q: &Gaussians,
-        each: &Each,
-        mut psi1_bar: Mat,
-        grad: &mut BoundGrad<'_>,
-    ) -> Result<()> {
+    fn pull_psi(&self, q: &Gaussians, each: &Each, psi1_bar: Mat, grad: &mut BoundGrad<'_>) -> Result<()> {
         let m = self.z.rows();
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
             let own = q.select_rows(&pattern.rows);
@@ -386,7 +374,6 @@ impl SparseBound<'_> {
                 add(grad.var.row_mut(n), var.row(i));
             }
         }
-        scratch::give(&mut psi1_bar);
         Ok(())
     }
 

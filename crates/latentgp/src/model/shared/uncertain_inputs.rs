@@ -7,9 +7,9 @@
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::Gaussians;
+use crate::fast::vmath::{LnSum, Vectorized, vectorize};
 use crate::mat::Mat;
 use crate::param::Param;
-use crate::vmath::{LnSum, Vectorized, vectorize};
 
 /// A missing cell's posterior starts with this part of its prior variance.
 const START: f64 = 0.5;

@@ -178,7 +178,7 @@ impl Model for BayesianGplvm {
             blocks::copy(of.as_slice(), own.as_mut_slice());
             own
         });
-        let mut latent = Gaussians { mean, var };
+        let latent = Gaussians { mean, var };
         let (theta, rest) = grad.split_at_mut(param::count(&self.kernel));
         let (noise, rest) = rest.split_at_mut(1);
         theta.fill(0.0);
@@ -195,11 +195,9 @@ impl Model for BayesianGplvm {
         })?;
         let value = bound - kl;
         z_slot.copy_from_slice(z.as_slice());
-        for (slot, from) in [(mean_slot, &mut mean), (var_slot, &mut var)] {
+        for (slot, from) in [(mean_slot, &mean), (var_slot, &var)] {
             blocks::copy(from.as_slice(), slot);
-            scratch::give(from);
         }
-        [&mut latent.mean, &mut latent.var].into_iter().for_each(scratch::give);
         if !all_finite(grad) {
             return Err(Error::not_finite("the gradient of the evidence bound"));
         }

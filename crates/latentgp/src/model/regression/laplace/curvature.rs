@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Few;
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 
 /// D_c^½ and the factor of B_c.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ impl Curvature {
         let mut shared: Few<Mat> = Few::new();
         for (c, half) in self.halves.iter().enumerate() {
             let mut white = half.whiten(cross);
-            let mut explained = Room::filled(0.0, points);
+            let mut explained = Buffer::filled(0.0, points);
             for i in 0..white.rows() {
                 explained.iter_mut().zip(white.row(i)).for_each(|(e, w)| *e += w * w);
             }
@@ -157,7 +157,7 @@ impl Curvature {
         }
         for (c, a) in shared.iter().enumerate() {
             for (d, b) in shared[..=c].iter().enumerate() {
-                let mut sum = Room::filled(0.0, points);
+                let mut sum = Buffer::filled(0.0, points);
                 for i in 0..cross.rows() {
                     let both = a.row(i).iter().zip(b.row(i));
                     sum.iter_mut().zip(both).for_each(|(s, (a, b))| *s += a * b);

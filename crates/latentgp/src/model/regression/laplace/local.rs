@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::likelihood::{Categorical, Observations};
 use crate::mat::Mat;
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 
 /// ln p(y | f) and what Newton's method and the gradient need; everything is C×N.
 pub(super) struct Local {
@@ -19,7 +19,7 @@ pub(super) struct Local {
     /// The diagonal part of W: −∂² ln p, or π.
     pub(super) weight: Mat,
     /// ∂³ ln p, of one latent function.
-    third: Room<f64>,
+    third: Buffer<f64>,
 }
 
 impl Local {
@@ -27,10 +27,10 @@ impl Local {
     pub(super) fn new(of: &Observations, f: &Mat) -> Result<Self> {
         let (latents, n) = (f.rows(), f.cols());
         let (mut first, mut weight) = (Mat::zeros(latents, n), Mat::zeros(latents, n));
-        let (mut value, mut third) = (0.0, Room::default());
+        let (mut value, mut third) = (0.0, Buffer::default());
         match of {
             Observations::One { y, likelihood } => {
-                third = Room::filled(0.0, n);
+                third = Buffer::filled(0.0, n);
                 for (i, y) in y.iter().enumerate() {
                     let at = likelihood.log_density(*y, f[(0, i)]);
                     if at.second > 0.0 {
@@ -76,6 +76,6 @@ impl Local {
     }
 }
 
-fn column(of: &Mat, i: usize) -> Room<f64> {
-    Room::of((0..of.rows()).map(|c| of[(c, i)]))
+fn column(of: &Mat, i: usize) -> Buffer<f64> {
+    Buffer::of((0..of.rows()).map(|c| of[(c, i)]))
 }

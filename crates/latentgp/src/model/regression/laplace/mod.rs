@@ -43,7 +43,7 @@ use crate::mean::Mean;
 use crate::model::Model;
 use crate::param::{self, Param, Parameterized, Prior};
 use crate::posterior::{Factors, InputMap, Posterior};
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 use newton::Mode;
 use rayon::prelude::*;
 
@@ -215,8 +215,8 @@ impl Approximation<'_> {
         let (mode, n) = (&self.mode, self.k.rows());
         let latents = mode.a.rows();
         let mut pull = Mat::zeros(latents, n);
-        let diagonal = Room::of((0..n).map(|i| self.k[(i, i)]));
-        let mut own = Room::filled(0.0, latents);
+        let diagonal = Buffer::of((0..n).map(|i| self.k[(i, i)]));
+        let mut own = Buffer::filled(0.0, latents);
         let covariances = mode.curvature.covariances(&self.k, &diagonal);
         for i in 0..n {
             mode.local.implicit(i, covariances.row(i), &mut own);

@@ -35,7 +35,6 @@ use crate::model::shared::kzz;
 use crate::model::{Model, Supervised};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{Factors, InputMap, Posterior};
-use crate::scratch;
 
 /// The model: parameters and data. [`SpgpDrTraining`](crate::model::SpgpDrTraining) makes and fits one.
 #[derive(Clone, Debug)]
@@ -140,10 +139,10 @@ impl SpgpDr {
             let at = KernelGrad { theta, x: Some(&mut x_bar), z: Some(z_bar) };
             self.kernel.cross_adjoint(&latent.mean, z, &bar.kxz, at);
             let at = KernelGrad { theta, x: Some(&mut x_bar), z: None };
-            self.kernel.diag_adjoint(&latent.mean, &bar.kxx_diag, at);
+            self.kernel.diag_adjoint(&latent.mean, bar.kxx_diag.as_slice(), at);
             return Ok(blocks::mul_tn(&x_bar, &self.data.x));
         };
-        let of = (&bar.kxz, &bar.kxx_diag[..]);
+        let of = (&bar.kxz, bar.kxx_diag.as_slice());
         let q_bar = expected_rows_adjoint(&*self.kernel, latent, z, of, theta, z_bar)?;
         let (mut p_bar, square_bar) =
             (blocks::mul_tn(&q_bar.mean, &self.data.x), blocks::mul_tn(&q_bar.var, r));
@@ -202,7 +201,6 @@ impl Model for SpgpDr {
         let p_bar = self.rows_adjoint(&parts.latent, &bar, theta_bar, &mut z_bar)?;
         z_slot.copy_from_slice(z_bar.as_slice());
         p_slot.copy_from_slice(p_bar.as_slice());
-        scratch::recycle(bar.kxx_diag);
         if !all_finite(grad) {
             return Err(Error::not_finite("the gradient of the evidence"));
         }

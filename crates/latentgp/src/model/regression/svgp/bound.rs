@@ -14,14 +14,14 @@
 use super::Svgp;
 use crate::blocks::{self, Parts, part_rows};
 use crate::error::{Error, Result};
+use crate::fast::vmath::groups;
 use crate::kernel::{Few, KernelGrad};
 use crate::likelihood::Observations;
 use crate::linalg::{self, Cholesky};
 use crate::mat::{Mat, all_finite};
 use crate::model::shared::kzz;
 use crate::param;
-use crate::scratch::Room;
-use crate::vmath::groups;
+use crate::scratch::Buffer;
 use std::ops::Range;
 
 /// What all blocks share.
@@ -48,8 +48,8 @@ struct Sums {
     mean: Mat,
     /// H_c.
     h: Few<Mat>,
-    m_bar: Room<f64>,
-    theta: Room<f64>,
+    m_bar: Buffer<f64>,
+    theta: Buffer<f64>,
     z: Mat,
 }
 
@@ -74,7 +74,7 @@ impl Shared {
         model.kernel.cross(&x, &model.z.value, &mut cross);
         let mut a = cross.t();
         self.l.solve_l(&mut a);
-        let mut prior = Room::filled(0.0, b);
+        let mut prior = Buffer::filled(0.0, b);
         model.kernel.diag(&x, &mut prior);
         for j in 0..m {
             prior.iter_mut().zip(a.row(j)).for_each(|(p, a)| *p -= a * a);
@@ -108,9 +108,9 @@ fn expected(model: &Svgp, row: &dyn Fn(usize) -> usize, at: &mut Block) -> Resul
         }
         Observations::Classes { labels, likelihood } => {
             let classes = likelihood.classes;
-            let (mut mean_bar, mut var_bar) = (Room::filled(0.0, classes), Room::filled(0.0, classes));
+            let (mut mean_bar, mut var_bar) = (Buffer::filled(0.0, classes), Buffer::filled(0.0, classes));
             for i in 0..at.x.rows() {
-                let column = |of: &Mat| Room::of((0..classes).map(|c| of[(c, i)]));
+                let column = |of: &Mat| Buffer::of((0..classes).map(|c| of[(c, i)]));
                 let (y, mean, var) = (labels[row(i)], column(&at.mean), column(&at.var));
                 value += likelihood.expected(y, &mean, &var, &model.nodes, &mut mean_bar, &mut var_bar);
                 for c in 0..classes {
@@ -196,7 +196,7 @@ fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64) -> Sums {
     let z = &model.z.value;
     let mut a_bar = linalg::mul_tn(&model.q_mean.value, &at.mean);
     let mut h = Few::new();
-    let mut diag_bar = Room::filled(0.0, b);
+    let mut diag_bar = Buffer::filled(0.0, b);
     for c in 0..latents {
         let mut weighted = at.a.clone();
         for j in 0..weighted.rows() {
@@ -207,13 +207,13 @@ fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64) -> Sums {
         diag_bar.iter_mut().zip(at.var.row(c)).for_each(|(d, s)| *d += s);
     }
     shared.l.solve_lt(&mut a_bar);
-    let mut theta = Room::filled(0.0, param::count(&model.kernel));
+    let mut theta = Buffer::filled(0.0, param::count(&model.kernel));
     let mut z_bar = Mat::zeros(z.rows(), z.cols());
     let grad = KernelGrad { theta: &mut theta, x: None, z: Some(&mut z_bar) };
     model.kernel.cross_adjoint(&at.x, z, &a_bar.t(), grad);
     let grad = KernelGrad { theta: &mut theta, x: None, z: None };
     model.kernel.diag_adjoint(&at.x, &diag_bar, grad);
-    let m_bar = Room::of((0..latents).map(|c| at.mean.row(c).iter().sum()));
+    let m_bar = Buffer::of((0..latents).map(|c| at.mean.row(c).iter().sum()));
     Sums { value, mean: linalg::mul_nt(&at.mean, &at.a), h, m_bar, theta, z: z_bar }
 }
 

@@ -36,7 +36,6 @@ use crate::model::shared::kzz;
 use crate::model::{Jitter, Model, Supervised};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{Factors, InputMap, Posterior};
-use crate::scratch;
 
 /// The model: parameters, data and rules. [`VdmgpTraining`](crate::model::VdmgpTraining) makes and fits one.
 #[derive(Clone, Debug)]
@@ -177,7 +176,7 @@ impl Vdmgp {
         let mut psi = self.expectation.psi_whitened(&*self.kernel, &latent, z, &kzz)?;
         let p = blocks::mul_tn(&psi.psi1, &self.data.y);
         // Of Ψ1 the bound needs no more than P.
-        scratch::give(&mut psi.psi1);
+        psi.psi1 = Mat::default();
         Ok(Parts { latent, psi, p, kzz })
     }
 
@@ -275,12 +274,11 @@ impl Model for Vdmgp {
         kzz::adjoint(&*self.kernel, z, self.jitter.kzz, &bar.kzz, at);
         // Through P = Ψ1ᵀY: Ψ̄1 = Y P̄ᵀ, P̄ = βα.
         let psi1 = blocks::mul_nt(beta, &self.data.y, &bound.alpha);
-        let mut psi_bar = Psi { psi0: bar.psi0, psi1, psi2: bar.psi2 };
+        let psi_bar = Psi { psi0: bar.psi0, psi1, psi2: bar.psi2 };
         let mut mean_bar = Mat::zeros(latent.n(), latent.dim());
         let mut var_bar = Mat::zeros(latent.n(), latent.dim());
         let at = PsiGrad { theta: theta_bar, z: &mut z_bar, mean: &mut mean_bar, var: &mut var_bar };
         self.expectation.psi_adjoint(&*self.kernel, latent, z, &psi_bar, at)?;
-        scratch::give(&mut psi_bar.psi1);
         z_slot.copy_from_slice(z_bar.as_slice());
         mean_slot.copy_from_slice(blocks::mul_tn(&mean_bar, x).as_slice());
         if let Some(r) = &self.x_var {

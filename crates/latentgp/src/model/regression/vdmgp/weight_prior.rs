@@ -14,7 +14,7 @@
 use crate::error::{Error, Result};
 use crate::mat::Mat;
 use crate::param::Param;
-use crate::scratch::Room;
+use crate::scratch::Buffer;
 
 /// What is known of the weights beforehand.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,12 +61,12 @@ impl WeightPrior {
     }
 
     /// The same from T.
-    fn ell2_of(&self, t: &[f64], d: f64) -> Room<f64> {
+    fn ell2_of(&self, t: &[f64], d: f64) -> Buffer<f64> {
         match self {
-            WeightPrior::TypeII => Room::of(t.iter().map(|t| t / d)),
-            WeightPrior::Given(ell2) => Room::of(ell2.as_slice().iter().copied()),
+            WeightPrior::TypeII => Buffer::of(t.iter().map(|t| t / d)),
+            WeightPrior::Given(ell2) => Buffer::of(ell2.as_slice().iter().copied()),
             WeightPrior::Gamma { shape, rate } => {
-                Room::of(t.iter().map(|t| (2.0 * rate + t) / (d + 2.0 * shape)))
+                Buffer::of(t.iter().map(|t| (2.0 * rate + t) / (d + 2.0 * shape)))
             }
         }
     }
@@ -114,9 +114,9 @@ pub(crate) struct KlGrad<'a> {
 }
 
 /// T_k.
-fn second_moments(mean: &Mat, var: &Mat) -> Room<f64> {
+fn second_moments(mean: &Mat, var: &Mat) -> Buffer<f64> {
     let row = |k: usize| mean.row(k).iter().zip(var.row(k)).map(|(m, s)| m * m + s).sum();
-    Room::of((0..mean.rows()).map(row))
+    Buffer::of((0..mean.rows()).map(row))
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 
 mod team;
 
+use crate::fast::vmath::{CACHE_LINE, groups};
 use crate::linalg::tall::{self, Packed};
 use crate::mat::Mat;
 use crate::scratch;
-use crate::vmath::{CACHE_LINE, groups};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -314,7 +314,6 @@ pub(crate) fn mul_tn(a: &Mat, b: &Mat) -> Mat {
                 }
             }
         });
-        found.into_iter().for_each(|mut part| scratch::give(&mut part));
     }
 }
 

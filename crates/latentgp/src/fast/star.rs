@@ -1,48 +1,48 @@
 //! Points that differ from a centre in one coordinate, as sigma points do.
 //!
-//! A stationary kernel has their distances from that of the centre with one term exchanged, so that a pair costs the same in
-//! any number of dimensions. Centres lie in lanes: coordinate q of all of them is contiguous, and so is what the kernel says
-//! of one arm of some of them and one z, so that nothing is summed or padded across a vector register.
+//! A stationary kernel gets their distances from that of the centre by exchanging one term, so that a pair costs the same in
+//! any number of dimensions. A centre is a column: coordinate q of all centres is contiguous, and so are the kernel's values
+//! for one arm, one z and [`LANES`] centres, which are a whole number of vector registers.
 
-use super::Kernel;
+use crate::kernel::Kernel;
 use crate::mat::Mat;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The centres of a [`Star`] come in multiples of this.
-pub const LANES: usize = 8;
+/// The number of centres of a [`Star`] is a multiple of this: the numbers of the widest vector register.
+pub(crate) const LANES: usize = 8;
 
-/// ξ along one axis; the centre itself is an arm with ξ = 0.
+/// A node on one axis. The centre itself is an arm with ξ = 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arm {
     /// q, the coordinate that moves.
     pub axis: usize,
-    /// By how many standard deviations.
+    /// By how many standard deviations it moves.
     pub xi: f64,
-    /// w, what the kernel there counts.
+    /// w, the weight of the node.
     pub weight: f64,
 }
 
-/// Arms in the order of their axes.
+/// The arms, sorted by axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arms {
-    arms: SmallVec<[Arm; FEW]>,
-    /// Those along q are `starts[q]..starts[q + 1]`.
-    starts: SmallVec<[usize; FEW]>,
+    arms: SmallVec<[Arm; INLINE_ARMS]>,
+    /// Axis q has the arms `starts[q]..starts[q + 1]`.
+    starts: SmallVec<[usize; INLINE_ARMS]>,
 }
 
-/// So many arms lie where they are used.
-const FEW: usize = 64;
+/// So many arms are stored inline, without a heap allocation.
+const INLINE_ARMS: usize = 64;
 
 impl Arms {
-    /// The arms of nodes that have at most one coordinate each, some at a time; `None` where one has more, or none has any.
+    /// The arms of a rule, `together` at a time; `None` where a node moves more than one coordinate, or none moves any.
     pub(crate) fn of(nodes: &Mat, weights: &[f64], together: usize) -> Option<SmallVec<[Self; 1]>> {
         let arm = |s: usize| {
             let mut moved = nodes.row(s).iter().enumerate().filter(|(_, xi)| **xi != 0.0);
             let (axis, xi) = moved.next().map_or((0, 0.0), |(q, xi)| (q, *xi));
             moved.next().is_none().then_some(Arm { axis, xi, weight: weights[s] })
         };
-        let mut arms: SmallVec<[Arm; FEW]> = (0..nodes.rows()).map(arm).collect::<Option<_>>()?;
+        let mut arms: SmallVec<[Arm; INLINE_ARMS]> = (0..nodes.rows()).map(arm).collect::<Option<_>>()?;
         arms.sort_by_key(|arm| arm.axis);
         let some = |arms: &[Arm]| Arms {
             arms: arms.into(),
@@ -52,19 +52,19 @@ impl Arms {
     }
 
     /// All of them.
-    pub fn all(&self) -> &[Arm] {
+    pub(crate) fn all(&self) -> &[Arm] {
         &self.arms
     }
 
-    /// The places of those along axis q.
-    pub fn along(&self, q: usize) -> Range<usize> {
+    /// The indices of those along axis q.
+    pub(crate) fn along(&self, q: usize) -> Range<usize> {
         self.starts[q]..self.starts[q + 1]
     }
 }
 
-/// The points μ_i + ξ_s √S_iq e_q of B centres i and all arms s = (q, ξ_s). [`LANES`] centres go together, all arms of them
-/// before those of the next: place (cS + s)·LANES + l is arm s of centre c·LANES + l.
-#[derive(Clone, Copy, Debug)]
+/// The nodes μ_i + ξ_s √S_iq e_q of B centres i and S arms s = (q, ξ_s). All arms of [`LANES`] centres come before those of
+/// the next: column (cS + s)·LANES + l of K is arm s of centre c·LANES + l.
+#[derive(Clone, Copy)]
 pub struct Star<'a> {
     /// μ, Q×B; B is a multiple of [`LANES`].
     pub mean: &'a Mat,
@@ -75,19 +75,27 @@ pub struct Star<'a> {
 }
 
 impl Star<'_> {
-    /// SB, how many places there are.
-    pub fn places(&self) -> usize {
+    /// SB, the number of nodes.
+    pub(crate) fn nodes(&self) -> usize {
         self.arms.all().len() * self.mean.cols()
     }
 }
 
-/// ∂F/∂K at the places of a star, each divided by the weight of its arm, as the sum of two.
-#[derive(Clone, Copy, Debug)]
+/// K at a star and its adjoint, from which the gradient follows.
+#[derive(Clone, Copy)]
 pub struct StarBar<'a> {
-    /// What every place has of its own, M×SB.
-    pub each: &'a [f64],
-    /// What all arms of a centre have in common, M×B.
-    pub shared: &'a [f64],
+    /// Z, M×Q.
+    pub z: &'a Mat,
+    /// The nodes.
+    pub at: Star<'a>,
+    /// What [`star_cross`](StarKernel::star_cross) kept.
+    pub kept: &'a [f64],
+    /// K, M×SB.
+    pub k: &'a [f64],
+    /// ∂F/∂K of each node, divided by the weight of its arm, less what is shared; M×SB.
+    pub bar: &'a [f64],
+    /// The part of it that all arms of a centre share, M×B.
+    pub shared_bar: &'a [f64],
 }
 
 /// Where the gradient of stars is added.
@@ -96,33 +104,26 @@ pub struct StarGrad<'a> {
     pub mean: &'a mut Mat,
     /// ∂F/∂√S, Q×B.
     pub std: &'a mut Mat,
-    /// What [`star_finish`](StarKernel::star_finish) makes ∂F/∂θ and ∂F/∂Z of: [`star_gathered`](StarKernel::star_gathered) numbers.
+    /// Sums from which [`star_finish`](StarKernel::star_finish) computes ∂F/∂θ and ∂F/∂Z:
+    /// [`star_gathered`](StarKernel::star_gathered) numbers.
     pub gathered: &'a mut [f64],
 }
 
-/// A kernel that has blocks at stars for less than at as many other points, and the same k(x, x) everywhere.
+/// A kernel that is cheaper at stars than at as many other points, and has the same k(x, x) everywhere.
 ///
-/// K = k(z, x) at the places of a star is M×SB, row by row. The room that it takes is the caller's.
+/// K = k(z, x) at the nodes of a star is M×SB, row by row. All memory is the caller's.
 pub trait StarKernel: Kernel {
-    /// How many numbers the way back needs for each of K.
+    /// How many numbers the backward pass needs for each number of K.
     fn star_kept(&self) -> usize;
 
     /// How many numbers the gradient of many stars is gathered in, from zeros, with M inducing inputs.
     fn star_gathered(&self, m: usize) -> usize;
 
-    /// Writes K to `out`, and [`star_kept`](Self::star_kept) numbers for each of it where `kept` has room for them.
+    /// Writes K to `out`, and what the backward pass needs to `kept`, unless that is empty.
     fn star_cross(&self, z: &Mat, at: &Star<'_>, kept: &mut [f64], out: &mut [f64]);
 
-    /// Adds the gradient of Σ w_s bar ∘ K at the star that K was kept of.
-    fn star_pull(
-        &self,
-        z: &Mat,
-        at: &Star<'_>,
-        kept: &[f64],
-        k: &[f64],
-        bar: StarBar<'_>,
-        grad: StarGrad<'_>,
-    );
+    /// Adds the gradient of Σ w_s bar ∘ K.
+    fn star_pull(&self, of: StarBar<'_>, grad: StarGrad<'_>);
 
     /// Adds ∂F/∂θ, in the order of `params()`, and ∂F/∂Z of all that was gathered.
     fn star_finish(&self, gathered: &[f64], theta: &mut [f64], z: &mut Mat);

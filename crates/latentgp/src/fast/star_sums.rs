@@ -1,41 +1,43 @@
-//! Rules whose nodes move one coordinate each, with kernels that know [`Star`]s: what [`rule`](super::rule) says, for less.
+//! Ψ-statistics by rules whose nodes move one coordinate each, with kernels that are cheap at [`Star`]s: the sums of
+//! [`rule`](crate::expectation::rule), for less.
 //!
 //! ```text
 //! forward    K = k(Z, x), M×SB     Ψ1 = Σ w_s K_sᵀ     Ψ2 = K W Kᵀ
 //! backward   K̄ = (Ψ̄1ᵀ + (Ψ̄2 + Ψ̄2ᵀ) K) W  ──pull──▶  μ̄, S̄, Z̄, θ̄
 //! ```
 //!
-//! A tile has B points, in lanes, and all arms; its K stays in the cache. Where B is more than there are points, the last is
-//! repeated, and counts nothing.
+//! A tile has B points and all arms, and so few points that its K stays in the cache. Where B is more than there are points, the
+//! last is repeated, and K has zeros there.
 
-use super::node_sums::{common, doubled};
 use super::points::Points;
-use super::rule::{Rule, weights};
-use super::{Between, Gaussians, Psi, PsiGrad};
+use super::star::{Arms, LANES, Star, StarBar, StarGrad, StarKernel};
 use crate::blocks::{self, Parts, part_rows};
 use crate::error::Result;
-use crate::kernel::{Arms, Kernel, KernelGrad, LANES, Star, StarBar, StarGrad, StarKernel};
-use crate::linalg::{self, Cholesky, Whitener};
+use crate::expectation::node_sums::{common, doubled};
+use crate::expectation::rule::{Rule, weights};
+use crate::expectation::{AdjointFn, Psi, PsiGrad, PsiInputs};
+use crate::fast::vmath::{Vectorized, fma, vectorize};
+use crate::kernel::KernelGrad;
+use crate::linalg::{self, Whitener};
 use crate::mat::Mat;
 use crate::param;
-use crate::scratch::{self, Room, Scratch};
-use crate::vmath::{Vectorized, fma, vectorize};
+use crate::scratch::{self, Buffer};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Numbers of K in a tile, about: on the way back K, its slopes and K̄ stay in the second-level cache together.
-const ROOM: usize = 1 << 14;
-/// Points of a tile at the most.
-const POINTS: usize = 64;
-/// Numbers of K in all that are worth keeping for the way back: more would leave the cache, and are computed as fast again.
-const KEPT: usize = 1 << 18;
+/// A tile has at most about so many numbers of K: in the backward pass K, its slopes and K̄ fit the second-level cache together.
+const TILE_NUMBERS: usize = 1 << 14;
+/// A tile has at most so many points.
+const TILE_POINTS: usize = 64;
+/// K is kept for the backward pass if it has at most so many numbers in all. More would leave the cache, and computing them
+/// again is as fast as reading them.
+const MAX_KEPT: usize = 1 << 18;
 
-/// All points, the arms of each, and what they meet.
-pub(super) struct Stars<'a> {
+/// Inputs and inducing inputs, with the arms of a rule.
+pub(crate) struct Stars<'a> {
     kernel: &'a dyn StarKernel,
-    q: &'a Gaussians,
-    z: &'a Mat,
-    /// Some arms at a time, where there are more than a tile has room for.
+    of: &'a PsiInputs<'a>,
+    /// In several lists where there are more arms than fit a tile.
     arms: SmallVec<[Arms; 1]>,
     /// The weight of every node, where all have the same.
     common: Option<f64>,
@@ -43,49 +45,43 @@ pub(super) struct Stars<'a> {
     weight: f64,
 }
 
-/// K of a tile, and what the kernel needs of it for the way back.
+/// K of a tile, and what the kernel keeps of it for the backward pass.
 #[derive(Default)]
 struct Block {
     k: Mat,
-    kept: Scratch,
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        scratch::give(&mut self.k);
-    }
+    kept: Buffer<f64>,
 }
 
 impl<'a> Stars<'a> {
-    /// `None` where the nodes are no star, or the kernel knows none.
-    pub fn new(rule: &impl Rule, kernel: &'a dyn Kernel, q: &'a Gaussians, z: &'a Mat) -> Option<Self> {
-        let (kernel, dim) = (kernel.star()?, q.dim());
+    /// `None` where a node moves several coordinates, or the kernel is not cheap at stars.
+    pub fn new(rule: &impl Rule, of: &'a PsiInputs<'a>) -> Option<Self> {
+        let (kernel, dim) = (super::star(of.kernel)?, of.q.dim());
         if rule.has_own_nodes() {
             return None;
         }
         let all = weights(rule, dim);
         let weights = all.as_slice();
-        let together = (ROOM / (LANES * z.rows().max(1))).max(2 * dim + 1);
+        let together = (TILE_NUMBERS / (LANES * of.z.rows().max(1))).max(2 * dim + 1);
         let arms = Arms::of(&rule.nodes(dim), weights, together)?;
         let common = common(weights);
-        Some(Stars { kernel, q, z, arms, common, weight: weights.iter().sum() })
+        Some(Stars { kernel, of, arms, common, weight: weights.iter().sum() })
     }
 
     /// Operations a point, roughly.
     fn cost(&self) -> usize {
-        let (m, arms) = (self.z.rows(), self.arms.iter().map(|arms| arms.all().len()).sum::<usize>());
+        let (m, arms) = (self.of.z.rows(), self.arms.iter().map(|arms| arms.all().len()).sum::<usize>());
         arms.saturating_mul(m * (16 + m / 4))
     }
 
-    /// Points of a tile with `room` numbers of K, at the most.
-    fn most(&self, room: usize) -> usize {
-        let wide = self.arms[0].all().len() * self.z.rows();
-        (room / wide / LANES * LANES).clamp(LANES, POINTS)
+    /// The most points that a tile of so many numbers of K has.
+    fn tile_points(&self, numbers: usize) -> usize {
+        let wide = self.arms[0].all().len() * self.of.z.rows();
+        (numbers / wide / LANES * LANES).clamp(LANES, TILE_POINTS)
     }
 
-    /// Tiles of some points that have about as many each.
-    fn tiles(&self, points: Range<usize>, room: usize) -> impl Iterator<Item = Range<usize>> {
-        let tiles = points.len().div_ceil(self.most(room)).max(1);
+    /// Tiles of so many numbers at the most, with about as many points each.
+    fn tiles(&self, points: Range<usize>, numbers: usize) -> impl Iterator<Item = Range<usize>> {
+        let tiles = points.len().div_ceil(self.tile_points(numbers)).max(1);
         let each = points.len().div_ceil(tiles).next_multiple_of(LANES);
         let end = points.end;
         points.step_by(each).map(move |start| start..(start + each).min(end))
@@ -94,16 +90,16 @@ impl<'a> Stars<'a> {
     /// K of a tile and some arms.
     fn cross(&self, tile: &Points, arms: &Arms, keep: bool, block: &mut Block) {
         let star = Star { mean: &tile.mean, std: &tile.std, arms };
-        scratch::shape(&mut block.k, self.z.rows(), star.places());
+        scratch::shape(&mut block.k, self.of.z.rows(), star.nodes());
         let kept = if keep { block.k.len() * self.kernel.star_kept() } else { 0 };
         if block.kept.len() < kept {
-            block.kept = Scratch::take(kept);
+            block.kept = Buffer::any(kept);
         }
-        self.kernel.star_cross(self.z, &star, &mut block.kept[..kept], block.k.as_mut_slice());
-        blank(tile, arms, &mut block.k);
+        self.kernel.star_cross(self.of.z, &star, &mut block.kept[..kept], block.k.as_mut_slice());
+        clear_padding(tile, arms, &mut block.k);
     }
 
-    /// The lower triangle of Ψ2 of some points, and K of the last tile; adds their rows of Ψ1.
+    /// The lower triangle of Ψ2 of some points, and the block of their last tile; adds their rows of Ψ1.
     fn forward(
         &self,
         points: Range<usize>,
@@ -111,12 +107,12 @@ impl<'a> Stars<'a> {
         keep: bool,
         psi1: &mut [f64],
     ) -> (Mat, Block) {
-        let (m, from) = (self.z.rows(), points.start);
+        let (m, from) = (self.of.z.rows(), points.start);
         let (mut tile, mut block) = (Points::default(), Block::default());
         let (mut psi2, mut weighted, mut white) = (Mat::zeros(m, m), Mat::default(), Mat::default());
-        for points in self.tiles(points, 2 * ROOM) {
+        for points in self.tiles(points, 2 * TILE_NUMBERS) {
             let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
-            tile.place(points, self.q, LANES);
+            tile.load(points, self.of.q, LANES);
             for arms in &self.arms {
                 self.cross(&tile, arms, keep, &mut block);
                 let mut k = &block.k;
@@ -134,7 +130,6 @@ impl<'a> Stars<'a> {
                 }
             }
         }
-        [&mut white, &mut weighted].into_iter().for_each(scratch::give);
         (psi2, block)
     }
 
@@ -146,16 +141,16 @@ impl<'a> Stars<'a> {
         psi1_bar: &Mat,
         doubled: &Mat,
         [mean, var]: [&mut [f64]; 2],
-    ) -> (Room<f64>, Mat) {
-        let (m, dim, from) = (self.z.rows(), self.q.dim(), points.start);
-        let mut gathered = Room::filled(0.0, self.kernel.star_gathered(m));
+    ) -> (Buffer<f64>, Mat) {
+        let (m, dim, from) = (self.of.z.rows(), self.of.q.dim(), points.start);
+        let mut gathered = Buffer::filled(0.0, self.kernel.star_gathered(m));
         let (mut tile, mut block) = (Points::default(), Block::default());
         let (mut k_bar, mut shared) = (Mat::default(), Mat::default());
-        for points in self.tiles(points, if kept.is_some() { 2 * ROOM } else { ROOM }) {
+        for points in self.tiles(points, if kept.is_some() { 2 * TILE_NUMBERS } else { TILE_NUMBERS }) {
             let own = (points.start - from) * dim..(points.end - from) * dim;
-            tile.place(points, self.q, LANES);
+            tile.load(points, self.of.q, LANES);
             tile.clear_bars();
-            psi1_bar_in_lanes(psi1_bar, &tile, &mut shared);
+            transpose_psi1_bar(psi1_bar, &tile, &mut shared);
             for arms in &self.arms {
                 if kept.is_none() {
                     self.cross(&tile, arms, true, &mut block);
@@ -165,27 +160,31 @@ impl<'a> Stars<'a> {
                 linalg::set_product(doubled, k, &mut k_bar);
                 let Points { mean, std, mean_bar, std_bar, .. } = &mut tile;
                 let grad = StarGrad { mean: mean_bar, std: std_bar, gathered: &mut gathered };
-                let star = Star { mean, std, arms };
-                let kept = &kept[..k.len() * self.kernel.star_kept()];
-                let bar = StarBar { each: k_bar.as_slice(), shared: shared.as_slice() };
-                self.kernel.star_pull(self.z, &star, kept, k.as_slice(), bar, grad);
+                let of = StarBar {
+                    z: self.of.z,
+                    at: Star { mean, std, arms },
+                    kept: &kept[..k.len() * self.kernel.star_kept()],
+                    k: k.as_slice(),
+                    bar: k_bar.as_slice(),
+                    shared_bar: shared.as_slice(),
+                };
+                self.kernel.star_pull(of, grad);
             }
-            tile.hand_out(&mut mean[own.clone()], &mut var[own]);
+            tile.add_bars_to(&mut mean[own.clone()], &mut var[own]);
         }
-        [&mut k_bar, &mut shared].into_iter().for_each(scratch::give);
-        let mut bars = (Room::filled(0.0, param::count(self.kernel)), Mat::zeros(m, dim));
+        let mut bars = (Buffer::filled(0.0, param::count(self.kernel)), Mat::zeros(m, dim));
         self.kernel.star_finish(&gathered, &mut bars.0, &mut bars.1);
         bars
     }
 
-    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given, and the block of each part.
-    fn psi_and_blocks(&self, whiten: Option<&Cholesky>, keep: bool) -> (Psi, Parts<Block>) {
-        let (n, m) = (self.q.n(), self.z.rows());
+    /// Ψ, and the block of each part.
+    fn psi_and_blocks(&self, keep: bool) -> (Psi, Parts<Block>) {
+        let (n, m) = (self.of.q.n(), self.of.z.rows());
         let mut psi = Psi::zeros(n, m);
         if n == 0 || m == 0 {
             return (psi, Parts::new());
         }
-        let whiten = whiten.map(Whitener::new);
+        let whiten = self.of.whiten.map(Whitener::new);
         let parts = blocks::each_part(n, self.cost(), [&mut psi.psi1], |points, [psi1]| {
             let (psi2, block) = self.forward(points, whiten.as_ref(), keep, psi1);
             (psi2, keep.then_some(block))
@@ -198,45 +197,39 @@ impl<'a> Stars<'a> {
         linalg::mirror_lower(&mut psi.psi2);
         // k(x, x) is the same everywhere.
         let mut one = [0.0];
-        self.kernel.diag(&Mat::zeros(1, self.q.dim()), &mut one);
+        self.kernel.diag(&Mat::zeros(1, self.of.q.dim()), &mut one);
         psi.psi0 = one[0] * n as f64 * self.weight;
         (psi, blocks)
     }
 
-    /// Ψ, with Ψ2 whitened by a factor of Kzz where one is given.
-    pub fn psi(&self, whiten: Option<&Cholesky>) -> Psi {
-        self.psi_and_blocks(whiten, false).0
+    /// Ψ.
+    pub fn psi(&self) -> Psi {
+        self.psi_and_blocks(false).0
     }
 
-    /// Ψ, whitened where a factor is given, and the way back. Blocks are kept where each part is one tile and all of them stay in
-    /// the cache.
-    pub fn psi_and_back<'g>(
-        &self,
-        whiten: Option<&Cholesky>,
-        between: &mut Between<'_, 'g, Psi>,
-    ) -> Result<()> {
-        let (n, arms) = (self.q.n(), self.arms[0].all().len());
+    /// Both passes. Blocks are kept where each part is one tile and all of them stay in the cache.
+    pub fn psi_and_back<'g>(&self, adjoint: &mut AdjointFn<'_, 'g, Psi>) -> Result<()> {
+        let (n, arms) = (self.of.q.n(), self.arms[0].all().len());
         let keep = self.arms.len() == 1
-            && n * arms * self.z.rows() <= KEPT
+            && n * arms * self.of.z.rows() <= MAX_KEPT
             && n > 0
-            && !self.z.is_empty()
-            && part_rows(n) <= self.most(2 * ROOM);
-        let (psi, kept) = self.psi_and_blocks(whiten, keep);
-        let (mut bar, grad) = between(psi)?;
-        self.chain(&bar, grad, &kept);
-        scratch::give(&mut bar.psi1);
+            && !self.of.z.is_empty()
+            && part_rows(n) <= self.tile_points(2 * TILE_NUMBERS);
+        let (psi, kept) = self.psi_and_blocks(keep);
+        let (bar, grad) = adjoint(psi)?;
+        self.backward_all(&bar, grad, &kept);
         Ok(())
     }
 
-    /// Chains Ψ̄ back.
+    /// Adds the gradient.
     pub fn psi_adjoint(&self, bar: &Psi, grad: PsiGrad<'_>) {
-        self.chain(bar, grad, &[]);
+        self.backward_all(bar, grad, &[]);
     }
 
-    /// Chains Ψ̄ back, with the block that was kept of each part, if any was.
-    fn chain(&self, bar: &Psi, grad: PsiGrad<'_>, kept: &[Block]) {
-        let n = self.q.n();
-        if n == 0 || self.z.rows() == 0 {
+    /// Adds the gradient, with the block that was kept of each part, if any was.
+    fn backward_all(&self, bar: &Psi, grad: PsiGrad<'_>, kept: &[Block]) {
+        let n = self.of.q.n();
+        if n == 0 || self.of.z.rows() == 0 {
             return;
         }
         let doubled = doubled(&bar.psi2, 1.0);
@@ -251,19 +244,19 @@ impl<'a> Stars<'a> {
         }
         let theta = KernelGrad { theta: grad.theta, x: None, z: None };
         let psi0_bar = bar.psi0 * n as f64 * self.weight;
-        self.kernel.diag_adjoint(&Mat::zeros(1, self.q.dim()), &[psi0_bar], theta);
+        self.kernel.diag_adjoint(&Mat::zeros(1, self.of.q.dim()), &[psi0_bar], theta);
     }
 }
 
-/// Zeros in the places of lanes that have no point of their own.
-fn blank(tile: &Points, arms: &Arms, k: &mut Mat) {
+/// Sets K to 0 where a column has no point of its own.
+fn clear_padding(tile: &Points, arms: &Arms, k: &mut Mat) {
     let own = tile.points.len() % LANES;
     if own > 0 {
         let last = arms.all().len() * LANES;
         for j in 0..k.rows() {
             let row = k.row_mut(j);
             let from = row.len() - last;
-            row[from..].as_chunks_mut::<LANES>().0.iter_mut().for_each(|place| place[own..].fill(0.0));
+            row[from..].as_chunks_mut::<LANES>().0.iter_mut().for_each(|node| node[own..].fill(0.0));
         }
     }
 }
@@ -295,23 +288,23 @@ impl Vectorized for AddPsi1<'_> {
     }
 }
 
-/// K W.
+/// out ← K W.
 fn weigh(arms: &Arms, k: &Mat, out: &mut Mat) {
     scratch::shape(out, k.rows(), k.cols());
-    let places =
+    let nodes =
         out.as_mut_slice().as_chunks_mut::<LANES>().0.iter_mut().zip(k.as_slice().as_chunks::<LANES>().0);
-    for ((out, k), arm) in places.zip(arms.all().iter().cycle()) {
+    for ((out, k), arm) in nodes.zip(arms.all().iter().cycle()) {
         out.iter_mut().zip(k).for_each(|(out, k)| *out = arm.weight * k);
     }
 }
 
-/// Ψ̄1ᵀ of a tile's points, in lanes; zero where one has no point of its own.
-fn psi1_bar_in_lanes(psi1_bar: &Mat, tile: &Points, out: &mut Mat) {
-    let (m, lanes) = (psi1_bar.cols(), tile.lanes());
-    scratch::shape(out, m, lanes);
+/// out ← Ψ̄1ᵀ of a tile's points, with 0 where a column has no point of its own.
+fn transpose_psi1_bar(psi1_bar: &Mat, tile: &Points, out: &mut Mat) {
+    let (m, width) = (psi1_bar.cols(), tile.width());
+    scratch::shape(out, m, width);
     let rows = psi1_bar.as_slice()[tile.points.start * m..tile.points.end * m].chunks(LANES * m);
     for (c, rows) in rows.enumerate() {
-        for (j, out) in out.as_mut_slice().chunks_exact_mut(lanes).enumerate() {
+        for (j, out) in out.as_mut_slice().chunks_exact_mut(width).enumerate() {
             let mut own = [0.0; LANES];
             own.iter_mut().zip(rows.chunks_exact(m)).for_each(|(own, row)| *own = row[j]);
             out[c * LANES..(c + 1) * LANES].copy_from_slice(&own);
@@ -321,9 +314,10 @@ fn psi1_bar_in_lanes(psi1_bar: &Mat, tile: &Points, out: &mut Mat) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Expectation, GaussHermite, ScaledUnscented, Unscented};
     use super::*;
-    use crate::kernel;
+    use crate::expectation::{Expectation, GaussHermite, Gaussians, ScaledUnscented, Unscented};
+    use crate::kernel::{self, Kernel};
+    use crate::linalg::Cholesky;
 
     /// Sums are taken in another order, and Σ e² − e² loses a digit.
     const TOLERANCE: f64 = 1e-12;
@@ -391,7 +385,8 @@ mod tests {
         let kernel = kernel::parse(expression, dim).unwrap();
         let plain = kernel::parse(&format!("({expression}) * constant"), dim).unwrap();
         let (q, z) = inputs(n, dim, m);
-        assert!(Stars::new(rule, &*kernel, &q, &z).is_some() && plain.star().is_none(), "{what}");
+        let of = PsiInputs::new(&*kernel, &q, &z);
+        assert!(Stars::new(rule, &of).is_some() && crate::fast::star(&*plain).is_none(), "{what}");
         let mut kzz = Mat::zeros(m, m);
         kernel.gram(&z, &mut kzz);
         (0..m).for_each(|i| kzz[(i, i)] += 0.1);
@@ -413,7 +408,7 @@ mod tests {
                     assert_eq!(psi.psi2, psi2, "{what}");
                     Ok((bar.clone(), grad.take().unwrap()))
                 };
-                rule.psi_and_back(&*kernel, &q, &z, whiten, &mut between).unwrap();
+                rule.psi_and_back(&PsiInputs { whiten, ..of }, &mut between).unwrap();
             })
         };
         let there = kept(None, rule.psi(&*kernel, &q, &z).unwrap().psi2);
@@ -453,7 +448,7 @@ mod tests {
         let mut kernel = kernel::Matern32::new(2);
         kernel.variance.set(0.0);
         let (q, z) = inputs(5, 2, 3);
-        assert!(Stars::new(&Unscented, &kernel, &q, &z).is_none());
+        assert!(Stars::new(&Unscented, &PsiInputs::new(&kernel, &q, &z)).is_none());
         let grads = adjoint(&Unscented, &kernel, &q, &z);
         assert!(grads.theta[0] != 0.5 && grads.theta.iter().all(|v| v.is_finite()));
     }

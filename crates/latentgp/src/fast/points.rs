@@ -1,13 +1,13 @@
-//! Points in lanes: a coordinate of all of them is contiguous. Where there are more lanes than points, the last is repeated,
-//! and counts nothing.
+//! Some of the inputs q(x_n), one a column: a coordinate of all of them is contiguous.
 
-use super::Gaussians;
+use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use std::ops::Range;
 
-/// Some points in lanes: μ, √S and their gradients, Q×B.
+/// Some points: μ, √S and their gradients, Q×B. Where B is more than there are points, the last is repeated; whoever uses the
+/// columns beyond gives them the adjoint 0.
 #[derive(Default)]
-pub(super) struct Points {
+pub(crate) struct Points {
     pub points: Range<usize>,
     pub mean: Mat,
     pub std: Mat,
@@ -16,12 +16,12 @@ pub(super) struct Points {
 }
 
 impl Points {
-    /// Takes some points, in a multiple of `together` lanes.
-    pub fn place(&mut self, points: Range<usize>, q: &Gaussians, together: usize) {
-        let (dim, lanes, last) = (q.dim(), points.len().next_multiple_of(together), points.end - 1);
-        self.mean.resize(dim, lanes);
-        self.std.resize(dim, lanes);
-        for i in 0..lanes {
+    /// Copies some points; B is the next multiple of `together`.
+    pub fn load(&mut self, points: Range<usize>, q: &Gaussians, together: usize) {
+        let (dim, width, last) = (q.dim(), points.len().next_multiple_of(together), points.end - 1);
+        self.mean.resize(dim, width);
+        self.std.resize(dim, width);
+        for i in 0..width {
             let n = (points.start + i).min(last);
             for (d, (mean, var)) in q.mean.row(n).iter().zip(q.var.row(n)).enumerate() {
                 self.mean[(d, i)] = *mean;
@@ -31,6 +31,7 @@ impl Points {
         self.points = points;
     }
 
+    /// Sets the gradients to 0.
     pub fn clear_bars(&mut self) {
         for bar in [&mut self.mean_bar, &mut self.std_bar] {
             bar.resize(self.mean.rows(), self.mean.cols());
@@ -39,12 +40,12 @@ impl Points {
     }
 
     /// B.
-    pub fn lanes(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.mean.cols()
     }
 
     /// Adds the gradients to rows of μ̄ and S̄; S̄ = ∂F/∂√S / 2√S.
-    pub fn hand_out(&self, mean: &mut [f64], var: &mut [f64]) {
+    pub fn add_bars_to(&self, mean: &mut [f64], var: &mut [f64]) {
         let dim = self.mean.rows();
         let rows = mean.chunks_exact_mut(dim).zip(var.chunks_exact_mut(dim));
         for (i, (mean, var)) in rows.enumerate() {

@@ -4,9 +4,8 @@
 //! fill the machine's queues; four chains go side by side in the time of little more than one. The compiler would order the
 //! steps its own way: after each of them, an assembly of no instructions needs all four. Other machines take a plain loop.
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Numbers};
 use super::{EXP2, EXP2_LEAST, EXP2_MOST, ROUND, exp2_decay, exp2_m1};
-use crate::scratch::Numbers;
 
 /// Registers that go side by side.
 const ABREAST: usize = 4;
@@ -179,16 +178,17 @@ mod x86 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Laned, in_lanes};
     use super::*;
-    use crate::vmath::{Laned, exp2_decay_in_place, in_lanes};
 
-    struct LessOne<'a>(&'a mut [f64]);
+    /// 2^y, or 2^y − 1.
+    struct Powers<'a, const LESS_ONE: bool>(&'a mut [f64]);
 
-    impl Laned for LessOne<'_> {
+    impl<const LESS_ONE: bool> Laned for Powers<'_, LESS_ONE> {
         type Out = ();
         #[inline(always)]
         fn run<const FMA: bool, const L: usize>(self) {
-            each::<FMA, L, true>(self.0);
+            each::<FMA, L, LESS_ONE>(self.0);
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
         let small = (0..4001).flat_map(|i| [1e-3, 1e-9, 1e-300].map(|by| by * f64::from(i - 2000)));
         let y: Vec<f64> = wide.chain(small).collect();
         let mut fast = y.clone();
-        in_lanes(LessOne(&mut fast));
+        in_lanes(Powers::<true>(&mut fast));
         for (y, fast) in y.iter().zip(fast) {
             // y ln 2, with what its rounding loses to first order.
             let (ln_2, low) = (std::f64::consts::LN_2, 2.319_046_813_846_3e-17);
@@ -210,14 +210,14 @@ mod tests {
             }
         }
         let mut ends = [0.0, -0.0, -1e300, f64::NEG_INFINITY, 1e300, f64::INFINITY, f64::NAN, 1.0];
-        in_lanes(LessOne(&mut ends));
+        in_lanes(Powers::<true>(&mut ends));
         assert_eq!((ends[..4].to_vec(), ends[7]), (vec![0.0, 0.0, -1.0, -1.0], 1.0));
         assert!(ends[4] > 1e307 && ends[5] > 1e307 && ends[6].is_nan());
     }
 
     fn powers(y: &[f64]) -> Vec<f64> {
         let mut y = y.to_vec();
-        exp2_decay_in_place(&mut y);
+        in_lanes(Powers::<false>(&mut y));
         y
     }
 

@@ -4,13 +4,12 @@
 //! holds, is compiled once for each instruction set; [`vectorize`] and [`in_lanes`] take the widest that the
 //! machine has. Exponentials, logarithms, and sine and cosine of πu, are within 2 ulp on every path, 2^y − 1 within 3.
 
-mod abreast;
+mod exp2;
 mod lanes;
 
-pub(crate) use abreast::{exp2_decay_lanes, exp2_decays, exp2_m1_lanes};
-pub(crate) use lanes::Lanes;
+pub(crate) use exp2::{exp2_decay_lanes, exp2_decays, exp2_m1_lanes};
+pub(crate) use lanes::{Lanes, Numbers};
 
-use crate::scratch::Numbers;
 use std::ops::Range;
 
 /// A loop that is compiled for several instruction sets. `run` must be `#[inline(always)]`.
@@ -367,44 +366,8 @@ impl Vectorized for Exp<'_> {
 }
 
 /// x ← exp x for every entry.
-pub fn exp_in_place(x: &mut [f64]) {
+pub(crate) fn exp_in_place(x: &mut [f64]) {
     vectorize(Exp(x));
-}
-
-struct Exp2Decay<'a>(&'a mut [f64]);
-
-impl Laned for Exp2Decay<'_> {
-    type Out = ();
-    #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
-        exp2_decays::<FMA, L>(self.0);
-    }
-}
-
-/// x ← 2^x for every entry, none of which is above 0; 2⁻¹⁰²¹ below −1021.
-pub fn exp2_decay_in_place(x: &mut [f64]) {
-    in_lanes(Exp2Decay(x));
-}
-
-struct Sqrt<'a>(&'a mut [f64]);
-
-impl Laned for Sqrt<'_> {
-    type Out = ();
-    #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
-        let (whole, rest) = self.0.split_at_mut(self.0.len() - self.0.len() % L);
-        for x in <Lanes<FMA, L> as Numbers>::read_mut(whole) {
-            *x = x.root();
-        }
-        let mut last = Lanes::<FMA, L>::ZERO;
-        last.0[..rest.len()].copy_from_slice(rest);
-        rest.copy_from_slice(&last.root().0[..rest.len()]);
-    }
-}
-
-/// x ← √x for every entry, within 1 ulp; of subnormal numbers to 8 digits.
-pub fn sqrt_in_place(x: &mut [f64]) {
-    in_lanes(Sqrt(x));
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! A compiler that is given loops over small arrays finds the registers by itself, or does not: with eight lanes it took them
 //! apart in places, ten times as slow. Where it matters, [`Lanes`] leave it no choice.
 
-use crate::scratch::Numbers;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
 /// `L` numbers. `FMA` with eight lanes is AVX-512 on x86-64, with four AVX2; everything else is left to the compiler.
@@ -273,10 +272,52 @@ impl<const FMA: bool, const L: usize> Numbers for Lanes<FMA, L> {
     }
 }
 
+/// Plain data made of numbers: a slice of numbers can be read as a slice of it.
+pub(crate) trait Numbers: Copy {
+    /// How many numbers it is made of.
+    const SIZE: usize;
+    fn read(numbers: &[f64]) -> &[Self];
+    fn read_mut(numbers: &mut [f64]) -> &mut [Self];
+}
+
+impl Numbers for f64 {
+    const SIZE: usize = 1;
+    #[inline(always)]
+    fn read(numbers: &[f64]) -> &[f64] {
+        numbers
+    }
+    #[inline(always)]
+    fn read_mut(numbers: &mut [f64]) -> &mut [f64] {
+        numbers
+    }
+}
+
+impl<T: Numbers, const K: usize> Numbers for [T; K] {
+    const SIZE: usize = K * T::SIZE;
+    #[inline(always)]
+    fn read(numbers: &[f64]) -> &[[T; K]] {
+        T::read(numbers).as_chunks().0
+    }
+    #[inline(always)]
+    fn read_mut(numbers: &mut [f64]) -> &mut [[T; K]] {
+        T::read_mut(numbers).as_chunks_mut().0
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{Laned, in_lanes, sqrt_in_place};
+    use super::super::{Laned, in_lanes};
     use super::*;
+
+    struct Roots<'a>(&'a mut [f64]);
+
+    impl Laned for Roots<'_> {
+        type Out = ();
+        #[inline(always)]
+        fn run<const FMA: bool, const L: usize>(self) {
+            Lanes::<FMA, L>::read_mut(self.0).iter_mut().for_each(|x| *x = x.root());
+        }
+    }
 
     #[test]
     fn roots_are_within_an_ulp() {
@@ -296,9 +337,10 @@ mod tests {
             4.0,
             1.0,
         ];
-        let x: Vec<f64> = wide.chain(ends).collect();
+        let mut x: Vec<f64> = wide.chain(ends).collect();
+        x.resize(x.len().next_multiple_of(8), 2.0);
         let mut roots = x.clone();
-        sqrt_in_place(&mut roots);
+        in_lanes(Roots(&mut roots));
         for (x, root) in x.iter().zip(roots) {
             let truth = x.sqrt();
             if *x > 0.0 && *x < f64::MIN_POSITIVE {
@@ -310,8 +352,8 @@ mod tests {
                 "{x:e}: {root:e} {truth:e}"
             );
         }
-        let mut none = [f64::NAN, -1.0, f64::NEG_INFINITY, f64::from_bits(0x7FF0_0000_0000_07A2)];
-        sqrt_in_place(&mut none);
+        let mut none = [f64::NAN, -1.0, f64::NEG_INFINITY, f64::from_bits(0x7FF0_0000_0000_07A2)].repeat(2);
+        in_lanes(Roots(&mut none));
         assert!(none.iter().all(|v| v.is_nan()), "{none:?}");
     }
 

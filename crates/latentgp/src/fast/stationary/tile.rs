@@ -1,56 +1,56 @@
-//! Blocks of stationary kernels at many points, one lane a point: sums stay in the lanes of a register until the end.
+//! Blocks of stationary kernels at many points, one point a column: a register has the same number of several points, and sums
+//! over points are taken across a register at the very end.
 //!
 //! ```text
 //! e = x − z     r² = Σ_q e²     H = K̄ ∘ σ²κ'(r²)     X = Σ_m H e     Y = Σ_n H e
 //! x̄ = 2X/ℓ     z̄ = −2Y/ℓ     ℓ̄ = −2 (Σ_n x X − Σ_m z Y)/ℓ
 //! ```
 //!
-//! On the right, points and Z are shifted by the mean of Z and divided by ℓ: differences lose no more digits than the spread
-//! of the points costs them. The slope of κ is kept from a block to its adjoint. Inputs of many columns have their adjoint by
-//! products of matrices, see [`wide`].
+//! Here x and z are shifted by the mean of Z and divided by ℓ, so that an offset common to all points costs no digits. A block
+//! keeps the slope of κ for its adjoint. Inputs of many columns have their adjoint by products of matrices, see [`wide`].
 
 use super::shapes::{advance, arguments};
 use super::wide::{self, WIDE};
-use super::{Shape, Stationary};
-use crate::kernel::BLOCK_POINTS as WIDTH;
-use crate::kernel::blocks::{CrossBlocks, MADE, Mats};
+use crate::fast::cross_blocks::{BLOCK_POINTS as WIDTH, BlockBar, CrossBlocks, MADE, Mats};
+use crate::fast::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
+use crate::kernel::{Shape, Stationary};
 use crate::mat::Mat;
-use crate::scratch::{self, Room};
-use crate::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
+use crate::scratch::{self, Buffer};
 use smallvec::smallvec;
 
-/// Points side by side.
-type Lanes = [f64; WIDTH];
-/// Their sums: a register of most machines.
-const FEW: usize = 4;
-type Few = [f64; FEW];
+/// A number of each of `WIDTH` points.
+type Points = [f64; WIDTH];
+/// Sums over points run in this many independent accumulators: a register of most machines.
+const SUMS: usize = 4;
+type Sums = [f64; SUMS];
 
 /// The blocks of a kernel with some Z.
 pub(super) struct Tile<'a, S: Shape> {
     pub kernel: &'a Stationary<S>,
-    pub inverse: Room<f64>,
-    /// The mean of Z, and (Z less the mean)/ℓ, M×Q.
-    mean: Room<f64>,
+    pub inverse: Buffer<f64>,
+    /// The mean of Z.
+    mean: Buffer<f64>,
+    /// (Z less its mean)/ℓ, M×Q.
     pub z: Mat,
 }
 
 impl<'a, S: Shape> Tile<'a, S> {
     pub fn new(kernel: &'a Stationary<S>, z: &Mat) -> Self {
         let (m, inverse) = (z.rows(), kernel.inverse_lengthscales());
-        let mean = Room::of((0..kernel.dim).map(|q| (0..m).map(|j| z[(j, q)]).sum::<f64>() / m as f64));
+        let mean = Buffer::of((0..kernel.dim).map(|q| (0..m).map(|j| z[(j, q)]).sum::<f64>() / m as f64));
         let z = Mat::from_fn(m, kernel.dim, |j, q| (z[(j, q)] - mean[q]) * inverse[q]);
         Tile { kernel, inverse, mean, z }
     }
 
-    /// Points likewise, Q×L.
-    fn place(&self, x: &Mat) -> Mat {
+    /// (x less the mean of Z)/ℓ, Q×L.
+    fn scaled(&self, x: &Mat) -> Mat {
         debug_assert!(x.cols().is_multiple_of(WIDTH), "{} points", x.cols());
-        let mut placed = scratch::any(x.rows(), x.cols());
-        let rows = placed.as_mut_slice().chunks_exact_mut(x.cols()).zip(x.as_slice().chunks_exact(x.cols()));
+        let mut scaled = scratch::any(x.rows(), x.cols());
+        let rows = scaled.as_mut_slice().chunks_exact_mut(x.cols()).zip(x.as_slice().chunks_exact(x.cols()));
         for ((to, x), (mean, inverse)) in rows.zip(self.mean.iter().zip(&self.inverse)) {
             to.iter_mut().zip(x).for_each(|(to, x)| *to = (x - mean) * inverse);
         }
-        placed
+        scaled
     }
 
     fn is_wide(&self) -> bool {
@@ -58,8 +58,8 @@ impl<'a, S: Shape> Tile<'a, S> {
     }
 }
 
-/// Keeps σ²∂κ/∂r², M×L. Gathered are, last, Σ K̄ ∘ K in lanes and ᾱ; before them what [`wide`] says, or else in lanes Y, M for
-/// each column, and Σ x X of each column.
+/// Keeps σ²∂κ/∂r², M×L. Gathers, as partial sums, Y, M for each column, and Σ x X of each column, or else what [`wide`] says;
+/// then `WIDTH` partial sums of Σ K̄ ∘ K, and ᾱ.
 impl<S: Shape> CrossBlocks for Tile<'_, S> {
     fn cross(&self, x: &Mat, kept: &mut Mats, out: &mut Mat) {
         if x.is_empty() {
@@ -67,31 +67,28 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
         }
         kept.resize(1, Mat::default());
         scratch::shape(&mut kept[0], out.rows(), out.cols());
-        let mut x = self.place(x);
+        let x = self.scaled(x);
         in_lanes(Cross { tile: self, x: &x, slopes: kept[0].as_mut_slice(), out });
-        scratch::give(&mut x);
     }
 
-    fn pull(&self, x: &Mat, kept: &[Mat], k: &Mat, bar: &Mat, x_bar: &mut Mat, gathered: &mut [Mat]) {
-        if x.is_empty() {
+    fn pull(&self, block: BlockBar<'_>, x_bar: &mut Mat, gathered: &mut [Mat]) {
+        if block.x.is_empty() {
             return;
         }
-        let mut x = self.place(x);
+        let x = self.scaled(block.x);
         let Some((sums, rest)) = gathered.split_last_mut() else { panic!("{MADE}") };
-        let slopes = Slopes { tile: self, x: &x, slopes: &kept[0], k, bar, sums: sums.as_mut_slice() };
+        let slopes = Slopes { tile: self, block: BlockBar { x: &x, ..block }, sums: sums.as_mut_slice() };
         match self.is_wide() {
             true => {
-                let mut h = scratch::any(k.rows(), k.cols());
-                vectorize(All { slopes, h: &mut h });
+                let mut h = scratch::any(block.k.rows(), block.k.cols());
+                vectorize(Whole { slopes, h: &mut h });
                 wide::pull(self, &x, &h, x_bar, rest);
-                scratch::give(&mut h);
             }
             false => {
-                let mut h = Room::filled([0.0; WIDTH], k.rows());
+                let mut h = Buffer::filled([0.0; WIDTH], block.k.rows());
                 vectorize(Adjoint { slopes, h: &mut h, x_bar, gathered: rest });
             }
         }
-        scratch::give(&mut x);
     }
 
     fn kept(&self) -> usize {
@@ -106,7 +103,7 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
         let (m, dim) = (self.z.rows(), self.kernel.dim);
         let mut all = match self.is_wide() {
             true => wide::gather(m, dim),
-            false => smallvec![Mat::zeros(dim * m, FEW), Mat::zeros(dim, FEW)],
+            false => smallvec![Mat::zeros(dim * m, SUMS), Mat::zeros(dim, SUMS)],
         };
         all.push(Mat::zeros(1, WIDTH + 1));
         all
@@ -115,7 +112,7 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
     fn finish(&self, gathered: &[Mat], theta: &mut [f64], z_bar: &mut Mat) {
         let (m, dim) = (self.z.rows(), self.kernel.dim);
         let Some((sums, rest)) = gathered.split_last() else { panic!("{MADE}") };
-        let mut l_bar = Room::filled(0.0, dim);
+        let mut l_bar = Buffer::filled(0.0, dim);
         if self.is_wide() {
             wide::finish(self, rest, &mut l_bar, z_bar);
         } else {
@@ -149,7 +146,7 @@ impl<S: Shape> Laned for Cross<'_, '_, S> {
         let (Tile { kernel, z, .. }, x) = (self.tile, self.x);
         let (width, dim) = (x.cols(), kernel.dim);
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
-        // A row waits with its arguments for the next one, whose roots are taken beside its powers.
+        // The powers of a row are taken beside the roots of the next.
         let (mut slopes, scales) = (self.slopes.chunks_exact_mut(width), (variance, alpha));
         let mut before: &mut [f64] = &mut [];
         for (z, row) in z.as_slice().chunks_exact(dim).zip(self.out.as_mut_slice().chunks_exact_mut(width)) {
@@ -169,15 +166,15 @@ impl<S: Shape> Laned for Cross<'_, '_, S> {
 #[inline(always)]
 fn distances<const FMA: bool>(z: &[f64], x: &[f64], r2: &mut [f64]) {
     let chunks = r2.len() / WIDTH;
-    let x: &[Lanes] = x.as_chunks().0;
+    let x: &[Points] = x.as_chunks().0;
     for (c, r2) in r2.as_chunks_mut::<WIDTH>().0.iter_mut().enumerate() {
         *r2 = distance::<FMA>(z, x.iter().skip(c).step_by(chunks));
     }
 }
 
-/// r² of one z and some points.
+/// r² of one z and `WIDTH` points.
 #[inline(always)]
-fn distance<'x, const FMA: bool>(z: &[f64], x: impl Iterator<Item = &'x Lanes>) -> Lanes {
+fn distance<'x, const FMA: bool>(z: &[f64], x: impl Iterator<Item = &'x Points>) -> Points {
     let mut sum = [0.0; WIDTH];
     for (z, x) in z.iter().zip(x) {
         for k in 0..WIDTH {
@@ -188,31 +185,31 @@ fn distance<'x, const FMA: bool>(z: &[f64], x: impl Iterator<Item = &'x Lanes>) 
     sum
 }
 
-/// What H is made of, and where Σ K̄ ∘ K and ᾱ are added.
+/// Computes H.
 struct Slopes<'t, 'a, S: Shape> {
     tile: &'t Tile<'a, S>,
-    x: &'t Mat,
-    slopes: &'t Mat,
-    k: &'t Mat,
-    bar: &'t Mat,
+    /// The block, with x scaled.
+    block: BlockBar<'t>,
+    /// Where Σ K̄ ∘ K and ᾱ are added.
     sums: &'t mut [f64],
 }
 
 impl<S: Shape> Slopes<'_, '_, S> {
     fn chunks(&self) -> usize {
-        self.bar.cols() / WIDTH
+        self.block.bar.cols() / WIDTH
     }
 
-    /// H of chunk c of the points, with Σ K̄ ∘ K and ᾱ.
+    /// Writes H of chunk c of the points; adds their Σ K̄ ∘ K and ᾱ.
     #[inline(always)]
-    fn some<const FMA: bool>(&mut self, c: usize, to: &mut [Lanes]) {
+    fn chunk<const FMA: bool>(&mut self, c: usize, to: &mut [Points]) {
         let Tile { kernel, z, .. } = self.tile;
         let (dim, chunks) = (kernel.dim, self.chunks());
-        let chunk = |of: &Mat, j: usize| -> Lanes { of.as_slice().as_chunks().0[j * chunks + c] };
+        let chunk = |of: &Mat, j: usize| -> Points { of.as_slice().as_chunks().0[j * chunks + c] };
+        let BlockBar { x, kept, k, bar } = self.block;
         let Some((total, alpha_bar)) = self.sums.split_first_chunk_mut::<WIDTH>() else { panic!("{MADE}") };
         let mut sum = *total;
         for (j, h) in to.iter_mut().enumerate() {
-            let (k, bar, slope) = (chunk(self.k, j), chunk(self.bar, j), chunk(self.slopes, j));
+            let (k, bar, slope) = (chunk(k, j), chunk(bar, j), chunk(&kept[0], j));
             let mut new = [0.0; WIDTH];
             for i in 0..WIDTH {
                 sum[i] = fma::<FMA>(bar[i], k[i], sum[i]);
@@ -221,7 +218,7 @@ impl<S: Shape> Slopes<'_, '_, S> {
             *h = new;
             if S::HAS_ALPHA {
                 let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
-                let x = self.x.as_slice().as_chunks().0.iter().skip(c).step_by(chunks);
+                let x = x.as_slice().as_chunks().0.iter().skip(c).step_by(chunks);
                 let r2 = distance::<FMA>(&z.as_slice()[j * dim..(j + 1) * dim], x);
                 let slope = |i: usize| bar[i] * variance * S::kappa_alpha(r2[i], alpha);
                 alpha_bar[0] += (0..WIDTH).map(slope).sum::<f64>();
@@ -231,30 +228,30 @@ impl<S: Shape> Slopes<'_, '_, S> {
     }
 }
 
-/// H of a block, M×L.
-struct All<'t, 'a, S: Shape> {
+/// Writes H of a whole block, M×L.
+struct Whole<'t, 'a, S: Shape> {
     slopes: Slopes<'t, 'a, S>,
     h: &'t mut Mat,
 }
 
-impl<S: Shape> Vectorized for All<'_, '_, S> {
+impl<S: Shape> Vectorized for Whole<'_, '_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool>(mut self) {
         let chunks = self.slopes.chunks();
-        let mut some = Room::filled([0.0; WIDTH], self.h.rows());
-        let h: &mut [Lanes] = self.h.as_mut_slice().as_chunks_mut().0;
+        let mut own = Buffer::filled([0.0; WIDTH], self.h.rows());
+        let h: &mut [Points] = self.h.as_mut_slice().as_chunks_mut().0;
         for c in 0..chunks {
-            self.slopes.some::<FMA>(c, &mut some);
-            h.iter_mut().skip(c).step_by(chunks).zip(&some).for_each(|(to, h)| *to = *h);
+            self.slopes.chunk::<FMA>(c, &mut own);
+            h.iter_mut().skip(c).step_by(chunks).zip(&own).for_each(|(to, h)| *to = *h);
         }
     }
 }
 
 struct Adjoint<'t, 'a, S: Shape> {
     slopes: Slopes<'t, 'a, S>,
-    /// H of some points.
-    h: &'t mut [Lanes],
+    /// Working memory: H of `WIDTH` points.
+    h: &'t mut [Points],
     x_bar: &'t mut Mat,
     gathered: &'t mut [Mat],
 }
@@ -263,22 +260,22 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
     type Out = ();
     #[inline(always)]
     fn run<const FMA: bool>(mut self) {
-        let (Tile { kernel, inverse, z, .. }, x) = (self.slopes.tile, self.slopes.x);
+        let (Tile { kernel, inverse, z, .. }, x) = (self.slopes.tile, self.slopes.block.x);
         let (m, dim, chunks) = (z.rows(), kernel.dim, self.slopes.chunks());
-        let to: &mut [Lanes] = self.x_bar.as_mut_slice().as_chunks_mut().0;
+        let to: &mut [Points] = self.x_bar.as_mut_slice().as_chunks_mut().0;
         let [z_bar, l_bar] = self.gathered else { panic!("{MADE}") };
-        let z_bar: &mut [Few] = z_bar.as_mut_slice().as_chunks_mut().0;
-        let l_bar: &mut [Few] = l_bar.as_mut_slice().as_chunks_mut().0;
-        let x: &[Lanes] = x.as_slice().as_chunks().0;
+        let z_bar: &mut [Sums] = z_bar.as_mut_slice().as_chunks_mut().0;
+        let l_bar: &mut [Sums] = l_bar.as_mut_slice().as_chunks_mut().0;
+        let x: &[Points] = x.as_slice().as_chunks().0;
         for c in 0..chunks {
-            self.slopes.some::<FMA>(c, self.h);
+            self.slopes.chunk::<FMA>(c, self.h);
             for q in 0..dim {
-                let (x, mut x_sum) = (few(&x[q * chunks + c]), [[0.0; FEW]; WIDTH / FEW]);
+                let (x, mut x_sum) = (registers(&x[q * chunks + c]), [[0.0; SUMS]; WIDTH / SUMS]);
                 let z = z.as_slice().iter().skip(q).step_by(dim);
                 for ((h, z), z_bar) in self.h.iter().zip(z).zip(&mut z_bar[q * m..(q + 1) * m]) {
-                    let (h, mut z_sum) = (few(h), *z_bar);
-                    for v in 0..WIDTH / FEW {
-                        for k in 0..FEW {
+                    let (h, mut z_sum) = (registers(h), *z_bar);
+                    for v in 0..WIDTH / SUMS {
+                        for k in 0..SUMS {
                             let e = x[v][k] - z;
                             x_sum[v][k] = fma::<FMA>(h[v][k], e, x_sum[v][k]);
                             z_sum[k] = fma::<FMA>(h[v][k], e, z_sum[k]);
@@ -287,8 +284,8 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
                     *z_bar = z_sum;
                 }
                 let (twice, mut l_sum) = (2.0 * inverse[q], l_bar[q]);
-                for v in 0..WIDTH / FEW {
-                    for k in 0..FEW {
+                for v in 0..WIDTH / SUMS {
+                    for k in 0..SUMS {
                         l_sum[k] = fma::<FMA>(x[v][k], x_sum[v][k], l_sum[k]);
                     }
                 }
@@ -300,22 +297,22 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
     }
 }
 
-/// Lanes as registers.
 #[inline(always)]
-fn few(of: &Lanes) -> [Few; WIDTH / FEW] {
-    std::array::from_fn(|v| std::array::from_fn(|k| of[v * FEW + k]))
+fn registers(of: &Points) -> [Sums; WIDTH / SUMS] {
+    std::array::from_fn(|v| std::array::from_fn(|k| of[v * SUMS + k]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fast;
     use crate::kernel::{Kernel, KernelGrad, Matern32, Mlp, Periodic, RationalQuadratic, Rbf};
     use crate::param;
 
     const TOLERANCE: f64 = 1e-12;
 
-    /// Points in lanes, the last repeated.
-    fn lanes_of(x: &Mat) -> Mat {
+    /// Points as columns, the last repeated.
+    fn columns_of(x: &Mat) -> Mat {
         Mat::from_fn(x.cols(), x.rows().next_multiple_of(WIDTH), |q, n| x[(n.min(x.rows() - 1), q)])
     }
 
@@ -341,11 +338,11 @@ mod tests {
             assert!(a.len() == b.len() && a.iter().zip(b).all(close), "{what}: {a:?} {b:?}");
         };
         let ranges = [0..rows[0], rows[0]..n];
-        kernel.blocks(&z, &mut |blocks| {
+        fast::with_blocks(kernel, &z, &mut |blocks| {
             let (mut values, mut kept) = ([Mat::default(), Mat::default()], [Mats::new(), Mats::new()]);
             for _twice in 0..2 {
                 for (place, range) in ranges.iter().enumerate() {
-                    let points = lanes_of(&x.slice_rows(range.start, range.end));
+                    let points = columns_of(&x.slice_rows(range.start, range.end));
                     let own = &mut values[place];
                     own.resize(m, points.cols());
                     blocks.cross(&points, &mut kept[place], own);
@@ -354,12 +351,13 @@ mod tests {
                 }
                 let mut gathered = blocks.gather();
                 for (place, range) in ranges.iter().enumerate() {
-                    let points = lanes_of(&x.slice_rows(range.start, range.end));
+                    let points = columns_of(&x.slice_rows(range.start, range.end));
                     let (mut x_bar, mut own) = (Mat::zeros(dim, points.cols()), Mat::zeros(m, points.cols()));
                     for (n, j) in range.clone().flat_map(|n| (0..m).map(move |j| (n, j))) {
                         own[(j, n - range.start)] = bar[(n, j)];
                     }
-                    blocks.pull(&points, &kept[place], &values[place], &own, &mut x_bar, &mut gathered);
+                    let block = BlockBar { x: &points, kept: &kept[place], k: &values[place], bar: &own };
+                    blocks.pull(block, &mut x_bar, &mut gathered);
                     let rows = x_bar.t().slice_rows(0, range.len());
                     near(rows.as_slice(), gx.slice_rows(range.start, range.end).as_slice(), "x");
                 }

@@ -4,8 +4,7 @@
 //! e_q = (μ_q − z_q)/ℓ_q     t_q = √S_q/ℓ_q     r² = (Σ e² − e_q²) + (e_q + ξt_q)²
 //! ```
 //!
-//! Backward, with g_s = w_s K̄_s σ_f² ∂κ/∂r² and A_p = Σ g_s ξ_sᵖ over the arms along an axis, everything that a coordinate
-//! at rest receives depends on G = Σ_s g_s alone:
+//! Backward, with g_s = w_s K̄_s σ_f² ∂κ/∂r², G = Σ_s g_s over all arms and A_p = Σ g_s ξ_sᵖ over the arms along axis q:
 //!
 //! ```text
 //! half of   ∂F/∂μ_q ℓ_q = −∂F/∂z_q ℓ_q = G e + t A_1     ∂F/∂√S_q ℓ_q = e A_1 + t A_2
@@ -13,27 +12,27 @@
 //! ```
 
 use super::shapes::{advance, arguments};
-use super::{Shape, Stationary};
-use crate::kernel::star::{LANES, Star, StarBar, StarGrad, StarKernel};
+use crate::fast::star::{LANES, Star, StarBar, StarGrad, StarKernel};
+use crate::fast::vmath::{Laned, Lanes, Numbers, in_lanes};
+use crate::kernel::{Shape, Stationary};
 use crate::mat::Mat;
-use crate::scratch::{Numbers, Room};
-use crate::vmath::{Laned, Lanes, in_lanes};
+use crate::scratch::Buffer;
 
 /// [`LANES`] centres, V registers of L numbers.
 type Centres<const FMA: bool, const L: usize, const V: usize> = [Lanes<FMA, L>; V];
 
-/// What one axis has of [`LANES`] centres and one z: e, t A_1, and half of ∂F/∂z ℓ of all centres of a star.
+/// Of one axis, [`LANES`] centres and one z: e, t A_1, and half of ∂F/∂z ℓ summed over the centres of a star.
 type Axis<const FMA: bool, const L: usize, const V: usize> = [Centres<FMA, L, V>; 3];
-/// The numbers of an axis.
+/// How many numbers an [`Axis`] has.
 const AXIS: usize = 3 * LANES;
 
 impl<S: Shape> StarKernel for Stationary<S> {
-    /// σ_f² ∂κ/∂r².
+    /// Keeps σ_f² ∂κ/∂r².
     fn star_kept(&self) -> usize {
         1
     }
 
-    /// In lanes: half of ∂F/∂z ℓ, M×Q; half of −∂F/∂ℓ ℓ; Σ K̄ ∘ K; ᾱ, in the first lane.
+    /// [`LANES`] partial sums each of: half of ∂F/∂z ℓ, M×Q; half of −∂F/∂ℓ ℓ; Σ K̄ ∘ K; ᾱ, all of it in the first.
     fn star_gathered(&self, m: usize) -> usize {
         (m * self.dim + self.dim + 2) * LANES
     }
@@ -42,24 +41,16 @@ impl<S: Shape> StarKernel for Stationary<S> {
         if out.is_empty() {
             return;
         }
-        let (inverse, mut axes) = (self.inverse_lengthscales(), Room::filled(0.0, AXIS * self.dim));
+        let (inverse, mut axes) = (self.inverse_lengthscales(), Buffer::filled(0.0, AXIS * self.dim));
         in_lanes(Cross { kernel: self, z, at, inverse: &inverse, axes: &mut axes, kept, out });
     }
 
-    fn star_pull(
-        &self,
-        z: &Mat,
-        at: &Star<'_>,
-        kept: &[f64],
-        k: &[f64],
-        bar: StarBar<'_>,
-        grad: StarGrad<'_>,
-    ) {
-        if k.is_empty() {
+    fn star_pull(&self, of: StarBar<'_>, grad: StarGrad<'_>) {
+        if of.k.is_empty() {
             return;
         }
-        let (inverse, mut axes) = (self.inverse_lengthscales(), Room::filled(0.0, AXIS * self.dim));
-        in_lanes(Pull { kernel: self, z, at, inverse: &inverse, axes: &mut axes, slope: kept, k, bar, grad });
+        let (inverse, mut axes) = (self.inverse_lengthscales(), Buffer::filled(0.0, AXIS * self.dim));
+        in_lanes(Pull { kernel: self, of, inverse: &inverse, axes: &mut axes, grad });
     }
 
     fn star_finish(&self, gathered: &[f64], theta: &mut [f64], z: &mut Mat) {
@@ -70,15 +61,16 @@ impl<S: Shape> StarKernel for Stationary<S> {
         for (at, (to, lanes)) in z.as_mut_slice().iter_mut().zip(z_bar).enumerate() {
             *to += 2.0 * inverse[at % self.dim] * sum(lanes);
         }
-        let l_bar = Room::of(l_bar.iter().zip(&inverse).map(|(lanes, inverse)| -2.0 * inverse * sum(lanes)));
+        let l_bar =
+            Buffer::of(l_bar.iter().zip(&inverse).map(|(lanes, inverse)| -2.0 * inverse * sum(lanes)));
         let variance_bar = sum(&others[0]) / self.variance.get();
         self.add_theta(theta, variance_bar, &l_bar, others[1][0]);
     }
 }
 
-/// Sets e of every axis to that of chunk c of the centres; returns Σ e².
+/// Sets e of every axis for chunk c of the centres; returns Σ e².
 #[inline(always)]
-fn place<const FMA: bool, const L: usize, const V: usize>(
+fn set_differences<const FMA: bool, const L: usize, const V: usize>(
     axes: &mut [Axis<FMA, L, V>],
     inverse: &[f64],
     mean: &[Centres<FMA, L, V>],
@@ -98,7 +90,7 @@ fn place<const FMA: bool, const L: usize, const V: usize>(
     sum
 }
 
-/// Σ e² − e², of the axes at rest.
+/// Σ e² − e², the sum over the other axes.
 #[inline(always)]
 fn rest<const FMA: bool, const L: usize, const V: usize>(
     sum: &Centres<FMA, L, V>,
@@ -134,7 +126,7 @@ fn distances<const FMA: bool, const L: usize, const V: usize>(
     let (arms, chunks) = (at.arms.all(), at.mean.cols() / LANES);
     let row: &mut [Centres<FMA, L, V>] = Numbers::read_mut(row);
     for (c, row) in row.chunks_exact_mut(arms.len()).enumerate() {
-        let sum = place(axes, inverse, mean, c, z);
+        let sum = set_differences(axes, inverse, mean, c, z);
         for (q, ([e, ..], inverse)) in axes.iter().zip(inverse).enumerate() {
             let (std, rest, own) = (&std[q * chunks + c], rest(&sum, e), at.arms.along(q));
             for (arm, to) in arms[own.clone()].iter().zip(&mut row[own]) {
@@ -162,9 +154,9 @@ impl<S: Shape> Laned for Cross<'_, S> {
 impl<S: Shape> Cross<'_, S> {
     #[inline(always)]
     fn rows<const FMA: bool, const L: usize, const V: usize>(self) {
-        let (variance, alpha, width) = (self.kernel.variance.get(), self.kernel.alpha(), self.at.places());
+        let (variance, alpha, width) = (self.kernel.variance.get(), self.kernel.alpha(), self.at.nodes());
         let axes: &mut [Axis<FMA, L, V>] = Numbers::read_mut(self.axes);
-        // A row waits with its arguments for the next one, whose roots are taken beside its powers.
+        // The powers of a row are taken beside the roots of the next.
         let (mut slopes, scales) = (self.kept.chunks_exact_mut(width), (variance, alpha));
         let mut before: &mut [f64] = &mut [];
         for (j, row) in self.out.chunks_exact_mut(width).enumerate() {
@@ -182,13 +174,9 @@ impl<S: Shape> Cross<'_, S> {
 
 struct Pull<'t, S: Shape> {
     kernel: &'t Stationary<S>,
-    z: &'t Mat,
-    at: &'t Star<'t>,
+    of: StarBar<'t>,
     inverse: &'t [f64],
     axes: &'t mut [f64],
-    slope: &'t [f64],
-    k: &'t [f64],
-    bar: StarBar<'t>,
     grad: StarGrad<'t>,
 }
 
@@ -206,8 +194,8 @@ impl<S: Shape> Laned for Pull<'_, S> {
 impl<S: Shape> Pull<'_, S> {
     #[inline(always)]
     fn rows<const FMA: bool, const L: usize, const V: usize>(self) {
-        let Star { mean, std, arms } = *self.at;
-        let Pull { kernel, z, inverse, grad, .. } = self;
+        let Pull { kernel, of, inverse, grad, .. } = self;
+        let (z, Star { mean, std, arms }) = (of.z, of.at);
         let axes: &mut [Axis<FMA, L, V>] = Numbers::read_mut(self.axes);
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
         let (chunks, dim) = (mean.cols() / LANES, axes.len());
@@ -220,15 +208,14 @@ impl<S: Shape> Pull<'_, S> {
         let (l_bar, others) = rest_bar.split_at_mut(dim);
         let (mut total, mut alpha_bar) = (others[0], others[1][0].0[0]);
         let width = all.len() * chunks;
-        let StarBar { each, shared } = self.bar;
-        let bars = read(each).chunks_exact(width).zip(read(shared).chunks_exact(chunks));
-        let rows = read(self.k).chunks_exact(width).zip(read(self.slope).chunks_exact(width));
+        let bars = read(of.bar).chunks_exact(width).zip(read(of.shared_bar).chunks_exact(chunks));
+        let rows = read(of.k).chunks_exact(width).zip(read(of.kept).chunks_exact(width));
         for (j, ((bar, shared), (k, slope))) in bars.zip(rows).enumerate() {
             axes.iter_mut().for_each(|[.., z_sum]| *z_sum = [Lanes::ZERO; V]);
             let own = k.chunks_exact(all.len()).zip(bar.chunks_exact(all.len()));
             let own = own.zip(slope.chunks_exact(all.len())).zip(shared);
             for (c, (((k, bar), slope), shared)) in own.enumerate() {
-                let sum = place(axes, inverse, mean, c, z.row(j));
+                let sum = set_differences(axes, inverse, mean, c, z.row(j));
                 let mut g_all = [Lanes::ZERO; V];
                 for (q, (axis, &inverse)) in axes.iter_mut().zip(inverse).enumerate() {
                     let (at, [e, along, _]) = (q * chunks + c, axis);

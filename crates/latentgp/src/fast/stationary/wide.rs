@@ -1,27 +1,25 @@
-//! The adjoint of a stationary block for inputs of many columns, such as the features of a network: products of
-//! matrices in the place of a loop over pairs and columns.
+//! The adjoint of a stationary block for inputs of many columns, such as the features of a network, by products of matrices
+//! instead of a loop over pairs and columns.
 //!
 //! ```text
 //! H = K̄ ∘ σ²κ'(r²), M×L     s = Hᵀ1     t = H1
 //! x̄ = 2(s x − ZᵀH)/ℓ     z̄ = 2(t z − HXᵀ)/ℓ     ℓ̄ = −Σ x x̄ − Σ z z̄
 //! ```
 //!
-//! Points, Q×L, and Z come shifted by the mean of Z and divided by ℓ: differences then lose no more digits than the spread
-//! of the points costs them.
+//! Here x, Q×L, and z are shifted by the mean of Z and divided by ℓ, so that an offset common to all points costs no digits.
 
 use super::tile::Tile;
-use super::{Shape, Stationary};
-use crate::kernel::blocks::MADE;
-use crate::kernel::{BLOCK_POINTS, CrossBlocks, KernelGrad, Mats};
+use crate::fast::cross_blocks::{BLOCK_POINTS, BlockBar, CrossBlocks, MADE, Mats};
+use crate::fast::vmath::{Vectorized, fma, vectorize};
+use crate::kernel::{KernelGrad, Shape, Stationary};
 use crate::linalg::{self, Op};
 use crate::mat::Mat;
-use crate::scratch::{self, Room};
-use crate::vmath::{Vectorized, fma, vectorize};
+use crate::scratch::{self, Buffer};
 use smallvec::smallvec;
 
-/// From so many columns on the products are faster.
+/// Inputs of at least so many columns are faster by products.
 pub(super) const WIDE: usize = 24;
-/// Points side by side.
+/// Sums run in this many independent accumulators.
 const LANES: usize = 8;
 /// Points of a block.
 const POINTS: usize = 128;
@@ -31,17 +29,16 @@ pub(super) fn gather(m: usize, dim: usize) -> Mats {
     smallvec![Mat::zeros(m, dim), Mat::zeros(1, m), Mat::zeros(1, dim)]
 }
 
-/// Adds x̄ of a block.
+/// Adds x̄ of a block, and the sums of its other gradients to what is gathered.
 pub(super) fn pull<S: Shape>(of: &Tile<'_, S>, x: &Mat, h: &Mat, x_bar: &mut Mat, gathered: &mut [Mat]) {
     let [hx, t, l_bar] = gathered else { panic!("{MADE}") };
     let mut zh = scratch::any(x.rows(), x.cols());
     zh.fill(0.0);
     linalg::gemm(1.0, &of.z, Op::T, h, Op::N, &mut zh);
     linalg::gemm(1.0, h, Op::N, x, Op::T, hx);
-    let mut s = Room::filled(0.0, x.cols());
+    let mut s = Buffer::filled(0.0, x.cols());
     let (t, l_bar) = (t.as_mut_slice(), l_bar.as_mut_slice());
     vectorize(Gather { x, h, zh: &zh, inverse: &of.inverse, s: &mut s, t, l_bar, x_bar });
-    scratch::give(&mut zh);
 }
 
 /// Adds ℓ̄ and Z̄ of what was gathered.
@@ -61,7 +58,7 @@ pub(super) fn finish<S: Shape>(of: &Tile<'_, S>, gathered: &[Mat], l_bar: &mut [
     }
 }
 
-/// The sums of a block, when its products are there.
+/// The sums of a block, from its products.
 struct Gather<'t> {
     x: &'t Mat,
     h: &'t Mat,
@@ -123,19 +120,19 @@ pub(super) fn cross_adjoint<S: Shape>(
     let mut to = grad.x;
     for from in (0..x.rows()).step_by(POINTS) {
         let points = from..(from + POINTS).min(x.rows());
-        let (lanes, last) = (points.len().next_multiple_of(BLOCK_POINTS), points.end - 1);
-        let at = Mat::from_fn(x.cols(), lanes, |q, i| x[((from + i).min(last), q)]);
-        // Lanes without a point repeat the last one, and count nothing.
-        own.resize(z.rows(), lanes);
+        let (width, last) = (points.len().next_multiple_of(BLOCK_POINTS), points.end - 1);
+        let at = Mat::from_fn(x.cols(), width, |q, i| x[((from + i).min(last), q)]);
+        // Columns without a point repeat the last one, with an adjoint of 0.
+        own.resize(z.rows(), width);
         own.fill(0.0);
         for (i, n) in points.clone().enumerate() {
             bar.row(n).iter().enumerate().for_each(|(j, bar)| own[(j, i)] = *bar);
         }
-        k.resize(z.rows(), lanes);
-        x_bar.resize(x.cols(), lanes);
+        k.resize(z.rows(), width);
+        x_bar.resize(x.cols(), width);
         x_bar.fill(0.0);
         tile.cross(&at, &mut kept, &mut k);
-        tile.pull(&at, &kept, &k, &own, &mut x_bar, &mut gathered);
+        tile.pull(BlockBar { x: &at, kept: &kept, k: &k, bar: &own }, &mut x_bar, &mut gathered);
         if let Some(to) = to.as_deref_mut() {
             for (i, n) in points.enumerate() {
                 to.row_mut(n).iter_mut().enumerate().for_each(|(q, to)| *to += x_bar[(q, i)]);

@@ -1,18 +1,18 @@
 //! Blocks of stationary kernels and their adjoints, with Z packed as Q×M so that the inner loop runs along m.
 
-use super::{Shape, Stationary};
-use crate::kernel::KernelGrad;
+use super::shapes::kappa;
+use crate::fast::vmath::{Laned, Lanes, Numbers, Vectorized, fma};
+use crate::kernel::{KernelGrad, Shape, Stationary};
 use crate::mat::Mat;
-use crate::scratch::{Numbers, Room};
-use crate::vmath::{Laned, Lanes, Vectorized, fma};
+use crate::scratch::Buffer;
 
-/// Lanes of the inner loops: sums run in this many independent accumulators, in a fixed order.
+/// Sums of the inner loops run in this many independent accumulators, in a fixed order.
 pub(crate) const LANES: usize = 8;
 
-/// Z as Q×M', M' the next multiple of [`LANES`]; the columns beyond M repeat the last point.
-pub(crate) fn pack(z: &Mat) -> (Room<f64>, usize) {
+/// Z transposed and padded, Q×M', and M', the next multiple of [`LANES`]; the columns beyond M repeat the last point.
+pub(crate) fn pack(z: &Mat) -> (Buffer<f64>, usize) {
     let padded = z.rows().next_multiple_of(LANES);
-    let mut zt = Room::filled(0.0, z.cols() * padded);
+    let mut zt = Buffer::filled(0.0, z.cols() * padded);
     for q in 0..z.cols() {
         for m in 0..padded {
             zt[q * padded + m] = z[(m.min(z.rows() - 1), q)];
@@ -48,11 +48,11 @@ impl<S: Shape> Vectorized for Cross<'_, S> {
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
         let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
-        let mut r2 = Room::filled(0.0, padded);
+        let mut r2 = Buffer::filled(0.0, padded);
         for n in 0..self.x.rows() {
             distances::<FMA>(self.x.row(n), &zt, &inverse, &mut r2);
             for r2 in &mut r2 {
-                *r2 = variance * S::kappa::<FMA>(*r2, alpha).0;
+                *r2 = variance * kappa::<S, FMA>(*r2, alpha).0;
             }
             self.out.row_mut(n).copy_from_slice(&r2[..self.z.rows()]);
         }
@@ -95,15 +95,15 @@ impl<S: Shape> CrossAdjoint<'_, '_, S> {
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
         let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
-        let [mut r2, mut kappa, mut slope, mut h] = std::array::from_fn(|_| Room::filled(0.0, padded));
-        let mut z_bar = Room::filled(0.0, dim * padded);
-        let mut l_bar = Room::filled(0.0, dim);
+        let [mut r2, mut value, mut slope, mut h] = std::array::from_fn(|_| Buffer::filled(0.0, padded));
+        let mut z_bar = Buffer::filled(0.0, dim * padded);
+        let mut l_bar = Buffer::filled(0.0, dim);
         let (mut variance_bar, mut alpha_bar) = (0.0, 0.0);
         for n in 0..self.x.rows() {
             let x = self.x.row(n);
             distances::<FMA>(x, &zt, &inverse, &mut r2);
-            for ((r2, kappa), slope) in r2.iter().zip(&mut kappa).zip(&mut slope) {
-                (*kappa, *slope) = S::kappa::<FMA>(*r2, alpha);
+            for ((r2, value), slope) in r2.iter().zip(&mut value).zip(&mut slope) {
+                (*value, *slope) = kappa::<S, FMA>(*r2, alpha);
             }
             if S::HAS_ALPHA {
                 for (bar, r2) in self.bar.row(n).iter().zip(&r2) {
@@ -112,9 +112,9 @@ impl<S: Shape> CrossAdjoint<'_, '_, S> {
             }
             h[..m].copy_from_slice(self.bar.row(n));
             let (mut kappa_sum, h) = ([Lanes::ZERO; V], <Group<FMA, L, V>>::read_mut(&mut h));
-            for ((h, kappa), slope) in h.iter_mut().zip(read(&kappa)).zip(read(&slope)) {
+            for ((h, value), slope) in h.iter_mut().zip(read(&value)).zip(read(&slope)) {
                 for v in 0..V {
-                    kappa_sum[v] = h[v].mul_add(kappa[v], kappa_sum[v]);
+                    kappa_sum[v] = h[v].mul_add(value[v], kappa_sum[v]);
                     h[v] = h[v] * (slope[v] * variance);
                 }
             }
