@@ -6,6 +6,7 @@ mod classes_and_counts;
 mod gradients;
 mod limits;
 mod narx;
+mod old_files;
 mod properties;
 mod sinc;
 mod sklearn;
