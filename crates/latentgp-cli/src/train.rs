@@ -35,6 +35,8 @@ pub struct Task {
     pub runs: Vec<Run>,
     /// Seconds spent before.
     pub seconds: f64,
+    /// What the evidence of the data as the user gave them has beside that of the data as they are fitted.
+    pub jacobian: f64,
 }
 
 /// A file that holds the state of a fit, and how often it is written.
@@ -127,13 +129,13 @@ impl TrainingArgs {
 impl Task {
     /// A fit that begins.
     pub fn new(recipe: Recipe, data: Data) -> Self {
-        Task { recipe, data, runs: Vec::new(), seconds: 0.0 }
+        Task { recipe, data, runs: Vec::new(), seconds: 0.0, jacobian: 0.0 }
     }
 
     /// A fit that goes on from a file, under another limit of iterations where it is given.
     pub fn resume(left: Unfinished, max_iterations: Option<usize>) -> Outcome<Self> {
         let Unfinished { recipe, data, runs, seconds } = left;
-        let mut task = Task { recipe, data, runs, seconds };
+        let mut task = Task { recipe, data, runs, seconds, jacobian: 0.0 };
         if max_iterations == Some(0) {
             return Err(Failure::usage("--max-iter: expected at least 1, found 0"));
         }
@@ -316,7 +318,7 @@ pub fn train(task: Task, what: &str, quiet: bool, checkpoint: Option<Checkpoint>
     watcher.progress.finish(&format!(
         "{}, {what} {}, {:.1} s: {}",
         count(done.fitted.iterations, "iteration"),
-        short(done.fitted.evidence),
+        short(done.fitted.evidence + watcher.task.jacobian),
         done.seconds,
         done.fitted.stop_reason
     ));

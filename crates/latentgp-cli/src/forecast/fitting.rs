@@ -6,17 +6,22 @@ use super::series::Series;
 use super::units::Units;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
+use crate::train::{Task, train};
 use crate::{interrupt, out, words};
 use latentgp::fit::Fitted;
+use latentgp::Mat;
 use latentgp::kernel;
 use latentgp::model::narx::Narx;
 use latentgp::optim::StopReason;
+use latentgp::recipe::{Data, Learnt};
 use std::ops::ControlFlow;
 
 /// A fitted model and the units it was fitted in.
 pub struct Chosen {
     pub units: Units,
-    pub fitted: Fitted<Narx>,
+    pub model: Box<Narx>,
+    pub iterations: usize,
+    pub converged: bool,
     /// The log evidence of the data as given.
     pub evidence: f64,
 }
@@ -49,28 +54,52 @@ pub fn fit(job: &Job, series: &Series, quiet: bool) -> Outcome<Chosen> {
     let units = units(job, series, quiet)?;
     let known = series.values.slice_rows(0, job.known());
     let inputs = series.exogenous.as_ref().map(|u| u.slice_rows(0, job.known()));
+    let targets = known.slice_rows(job.lags.longest(), job.known());
+    let jacobian = -units.jacobian(&targets);
+    let fitted = match job.papers {
+        true => by_papers(job, &units.apply(&known), inputs.as_ref(), quiet)?.map(Box::new),
+        false => {
+            let data = Data::Series { series: units.apply(&known), exogenous: inputs };
+            let task = Task { jacobian, ..Task::new(job.recipe(), data) };
+            let done = train(task, "log evidence", quiet, None)?;
+            if done.unfinished.is_some() {
+                return Err(stopped());
+            }
+            match &done.fitted.model {
+                Learnt::Series(narx) => {
+                    let narx = narx.clone();
+                    done.fitted.map(|_| narx)
+                }
+                _ => return Err(Failure::work("the model is none of series; this is a fault of latentgp")),
+            }
+        }
+    };
+    let evidence = fitted.evidence + jacobian;
+    let (iterations, converged) = (fitted.iterations, fitted.converged);
+    Ok(Chosen { units, model: fitted.model, iterations, converged, evidence })
+}
+
+fn stopped() -> Failure {
+    Failure::interrupted("interrupted before the fit ended; nothing is kept")
+}
+
+/// The papers' protocol, which has a start and an optimiser of its own.
+fn by_papers(job: &Job, known: &Mat, inputs: Option<&Mat>, quiet: bool) -> Outcome<Fitted<Narx>> {
     let kernel = kernel::parse(&job.kernel, job.lags.width())?;
-    let mut start = Narx::new(&units.apply(&known), inputs.as_ref(), job.lags.clone(), kernel, &job.options)?;
-    let runs = if job.papers { start.papers_starts() } else { job.fitting.runs };
-    let progress = Progress::new(quiet, runs, job.fitting.max_iterations);
-    let watch = |run: &latentgp::fit::Run| {
+    let start = Narx::new(known, inputs, job.lags.clone(), kernel, &job.options)?;
+    let progress = Progress::new(quiet, start.papers_starts(), job.fitting.max_iterations);
+    let fitted = start.papers_fit(&|run| {
         progress.see(run);
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    if job.wide {
-        start.wide_start();
-    }
-    let fitted = if job.papers { start.papers_fit(&watch)? } else { start.fit(&job.fitting, &watch)? };
+    })?;
     if fitted.stop_reason == StopReason::Asked {
-        return Err(Failure::interrupted("interrupted before the fit ended; nothing is kept"));
+        return Err(stopped());
     }
-    let targets = known.slice_rows(job.lags.longest(), job.known());
-    let evidence = fitted.evidence - units.jacobian(&targets);
     progress.finish(&format!(
         "{}, log evidence {}: {}",
         words::count(fitted.iterations, "iteration"),
-        words::short(evidence),
+        words::short(fitted.evidence),
         fitted.stop_reason
     ));
-    Ok(Chosen { units, fitted, evidence })
+    Ok(fitted)
 }

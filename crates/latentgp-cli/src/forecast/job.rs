@@ -9,6 +9,7 @@ use latentgp::data::lags::Lags;
 use latentgp::kernel::{self, gives_values};
 use latentgp::model::Restarts;
 use latentgp::model::narx::NarxOptions;
+use latentgp::recipe::Recipe;
 
 /// Steps ahead where SERIES has no truth to reach and says nothing of the future.
 const AHEAD: usize = 24;
@@ -167,6 +168,19 @@ impl Job {
     /// Rows that the model knows.
     pub fn known(&self) -> usize {
         self.lags.longest() + self.train
+    }
+
+    /// What the library is told of the fit.
+    pub fn recipe(&self) -> Recipe {
+        Recipe {
+            kernel: Some(self.kernel.clone()),
+            lags: Some(self.lags.clone()),
+            inducing: self.options.inducing,
+            restarts: Some(self.fitting.runs),
+            max_iterations: Some(self.fitting.max_iterations),
+            seed: self.options.seed,
+            ..Recipe::of("narx")
+        }
     }
 
     /// The row of the first simulated step.

@@ -55,7 +55,7 @@ pub fn simulate(job: &Job, series: &Series, chosen: &Chosen) -> Outcome<Vec<Foun
     let (begin, end) = (job.begin(), job.end());
     let history = chosen.units.apply(&series.values.slice_rows(0, begin));
     let inputs = series.exogenous.as_ref().map(|u| u.slice_rows(0, end.min(u.rows())));
-    let model = &chosen.fitted.model;
+    let model = &*chosen.model;
     let mut all = Vec::new();
     for way in &job.ways {
         let run = |how: &Simulation| -> Outcome<View> {

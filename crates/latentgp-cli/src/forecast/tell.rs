@@ -225,7 +225,7 @@ pub fn json(args: &Args, job: &Job, series: &Series, chosen: &Chosen, found: &[F
         put_series(&mut all, series, |d| one_series(f, d));
         all
     });
-    let model = &chosen.fitted.model;
+    let model = &*chosen.model;
     let noise = |s: &f64| model.noise().get() * s.powi(2);
     let mut all = settings(args, job, series);
     all["first_row"] = json!(job.begin());
@@ -235,8 +235,8 @@ pub fn json(args: &Args, job: &Job, series: &Series, chosen: &Chosen, found: &[F
     all["noise_variance"] = json!(model.scaling.scale.iter().map(noise).collect::<Vec<_>>());
     all["papers"] = json!(job.papers);
     all["log_evidence"] = json!(chosen.evidence);
-    all["iterations"] = json!(chosen.fitted.iterations);
-    all["converged"] = json!(chosen.fitted.converged);
+    all["iterations"] = json!(chosen.iterations);
+    all["converged"] = json!(chosen.converged);
     all["paths"] = json!(args.paths);
     all["forecasts"] = each.collect();
     all
