@@ -30,6 +30,7 @@
 //! ```
 
 mod blocks;
+mod call;
 pub mod check;
 pub mod data;
 pub mod error;
