@@ -496,6 +496,8 @@ mod tests {
         for (o, classes) in [(three, 3), (two, 2), (counts, 0)] {
             all.extend([trained(laplace(&o), classes), trained(svgp(&o), classes)]);
         }
+        let robust = Observations::from_expression("student_t(df=5)", &y.select_cols(&[0]), 0).unwrap();
+        all.push(trained(svgp(&robust), 0));
         all
     }
 

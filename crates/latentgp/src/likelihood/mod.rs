@@ -1,9 +1,10 @@
-//! Likelihoods p(y | f) of observations that are not Gaussian: classes and counts.
+//! Likelihoods p(y | f) of observations that are not Gaussian: classes, counts, and values with outliers.
 //!
 //! ```text
 //! bernoulli    p(y = 1 | f) = 1/(1 + exp(−f)), or Φ(f)      y ∈ {0, 1}
 //! poisson      p(y | f) = exp(y f − exp f) / y!             y ∈ {0, 1, 2, …}
 //! categorical  p(y = c | f) = exp f_c / Σ_k exp f_k         y ∈ {0, …, C − 1}, f of C values
+//! student_t    p(y | f) = t_ν(y | f, s²)                    y any number, s a parameter
 //! ```
 //!
 //! A [`Likelihood`] of one latent value gives ln p(y | f) with three derivatives in f; expectations under a
@@ -25,6 +26,7 @@ mod names;
 mod observations;
 mod poisson;
 mod quadrature;
+mod student_t;
 
 pub use bernoulli::{Bernoulli, Link};
 pub use categorical::Categorical;
@@ -34,13 +36,14 @@ pub use names::{Entry, Parsed, named, names, parse};
 pub use observations::Observations;
 pub use poisson::Poisson;
 pub use quadrature::Quadrature;
+pub use student_t::StudentT;
 
 use crate::error::Result;
 use crate::param::{self, Parameterized};
 use std::fmt;
 
 /// Every likelihood that has a name; [`names`] is the way to it.
-static ENTRIES: [Entry; 3] = [bernoulli::ENTRY, categorical::ENTRY, poisson::ENTRY];
+static ENTRIES: [Entry; 4] = [bernoulli::ENTRY, categorical::ENTRY, poisson::ENTRY, student_t::ENTRY];
 
 /// ln p(y | f) and its derivatives in f.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -214,7 +214,10 @@ mod tests {
         let scaled = units.apply(&small).unwrap();
         let laplace = Laplace::new(scaled.clone(), counts(), Rbf::new(1)).unwrap();
         agrees(&Regressor::Laplace(Box::new(laplace), units.clone()), &small.slice_rows(0, 6));
-        let svgp = Svgp::new(scaled, counts(), Rbf::new(1), 8, 0).unwrap();
-        agrees(&Regressor::Svgp(Box::new(svgp), units), &small.slice_rows(0, 6));
+        let robust = Observations::from_expression("student_t", &y.map(|v| 100.0 * v), 0).unwrap();
+        for observed in [counts(), robust] {
+            let svgp = Svgp::new(scaled.clone(), observed, Rbf::new(1), 8, 0).unwrap();
+            agrees(&Regressor::Svgp(Box::new(svgp), units.clone()), &small.slice_rows(0, 6));
+        }
     }
 }
