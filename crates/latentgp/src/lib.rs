@@ -65,6 +65,7 @@
 //! # Ok::<(), latentgp::Error>(())
 //! ```
 
+mod call;
 pub mod check;
 pub mod data;
 pub mod error;

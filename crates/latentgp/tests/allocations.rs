@@ -282,6 +282,9 @@ fn a_step_with_a_likelihood_allocates_nothing() {
                 let model = Svgp::new(x.clone(), observations, Matern32::new(2), 20, 0).unwrap();
                 check_model(&format!("SVGP, {what}"), model);
             }
+            let robust = Observations::from_expression("student_t", &x.select_cols(&[0]), 0).unwrap();
+            let model = Svgp::new(x.clone(), robust, Matern32::new(2), 20, 0).unwrap();
+            check_model(&format!("SVGP, student_t of {n}"), model);
         }
     });
 }

@@ -9,10 +9,11 @@ use super::{
     Analytic, Auto, Cubature5, Expectation, GaussHermite, MinimalSkew, MonteCarlo, QuasiMonteCarlo,
     ScaledUnscented, Unscented,
 };
-use crate::error::{Error, Result};
+use crate::call::{Call, Options};
+use crate::error::Result;
 
 /// Name, arguments with their defaults, and what it is.
-type Entry = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+type Entry = (&'static str, Options, &'static str);
 
 const NAMES: [Entry; 9] = [
     ("auto", &[], "closed form where the kernel has one, unscented elsewhere"),
@@ -43,67 +44,25 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// # Ok::<(), latentgp::Error>(())
 /// ```
 pub fn parse(expression: &str) -> Result<Box<dyn Expectation>> {
-    let fail = |reason: String| Error::Parse { expression: expression.to_string(), reason };
-    let text = expression.trim();
-    let (name, args) = match text.split_once('(') {
-        None => (text, ""),
-        Some((name, rest)) => match rest.trim_end().strip_suffix(')') {
-            Some(args) => (name.trim_end(), args),
-            None => return Err(fail("the parenthesis after the name is not closed".into())),
-        },
-    };
-    let Some((_, known, _)) = NAMES.iter().find(|(n, ..)| *n == name) else {
-        let all: Vec<&str> = NAMES.iter().map(|n| n.0).collect();
-        let guess =
-            crate::nearest::nearest(name, &all).map_or(String::new(), |n| format!("; did you mean `{n}`?"));
-        return Err(fail(format!("no expectation is called `{name}`; known are {}{guess}", all.join(", "))));
-    };
-    let mut given: Vec<(&str, &str)> = known.to_vec();
-    for arg in args.split(',').map(str::trim).filter(|a| !a.is_empty()) {
-        let (key, value) =
-            arg.split_once('=').ok_or_else(|| fail(format!("`{arg}` is not of the form name=value")))?;
-        let takes: Vec<&str> = known.iter().map(|k| k.0).collect();
-        let place = takes.iter().position(|k| *k == key.trim()).ok_or_else(|| {
-            let takes = if takes.is_empty() { "none".into() } else { takes.join(", ") };
-            fail(format!("`{name}` has no argument `{}`; it takes {takes}", key.trim()))
-        })?;
-        given[place].1 = value.trim();
-    }
-    let args = Args { name, given, expression };
-    let rule: Box<dyn Expectation> = match name {
+    let call = Call::read(expression, "expectation", &NAMES.map(|(name, options, _)| (name, options)))?;
+    let whole = |option: &str| call.get(option, "a whole number");
+    let number = |option: &str| call.get(option, "a number");
+    let rule: Box<dyn Expectation> = match NAMES[call.place].0 {
         "auto" => Box::new(Auto),
         "analytic" => Box::new(Analytic),
         "unscented" => Box::new(Unscented),
-        "scaled_unscented" => {
-            Box::new(ScaledUnscented { alpha: args.read(0, "a number")?, kappa: args.read(1, "a number")? })
-        }
-        "minimal_skew" => Box::new(MinimalSkew { w0: args.read(0, "a number")? }),
-        "gauss_hermite" => Box::new(GaussHermite::new(args.read(0, "a whole number")?)),
+        "scaled_unscented" => Box::new(ScaledUnscented { alpha: number("alpha")?, kappa: number("kappa")? }),
+        "minimal_skew" => Box::new(MinimalSkew { w0: number("w0")? }),
+        "gauss_hermite" => Box::new(GaussHermite::new(whole("points")?)),
         "cubature5" => Box::new(Cubature5),
         "monte_carlo" => {
-            let mut rule = MonteCarlo::new(args.read(0, "a whole number")?, args.read(1, "a whole number")?);
-            rule.fresh = args.read(2, "true or false")?;
+            let mut rule = MonteCarlo::new(whole("samples")?, call.get("seed", "a whole number")?);
+            rule.fresh = call.get("fresh", "true or false")?;
             Box::new(rule)
         }
-        _ => Box::new(QuasiMonteCarlo::new(args.read(0, "a whole number")?, args.read(1, "a whole number")?)),
+        _ => Box::new(QuasiMonteCarlo::new(whole("samples")?, call.get("seed", "a whole number")?)),
     };
     Ok(rule)
-}
-
-struct Args<'a> {
-    name: &'a str,
-    given: Vec<(&'a str, &'a str)>,
-    expression: &'a str,
-}
-
-impl Args<'_> {
-    fn read<T: std::str::FromStr>(&self, place: usize, expected: &str) -> Result<T> {
-        let (key, value) = self.given[place];
-        value.parse().map_err(|_| Error::Parse {
-            expression: self.expression.to_string(),
-            reason: format!("`{key}` of `{}` must be {expected}, not `{value}`", self.name),
-        })
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{Gaussians, Mixed};
 use crate::kernel::Own;
-use crate::likelihood::{Link, Observations};
+use crate::likelihood::{self, Kind, Observations};
 use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::model::{
@@ -159,12 +159,12 @@ impl TrainedRegression {
             }
             Regressor::Laplace(m, inputs) => {
                 put("x", &m.x);
-                put("y", &observed(&m.observations));
+                put("y", &m.observations.column());
                 h.input_scaling = Some(inputs.clone());
             }
             Regressor::Svgp(m, inputs) => {
                 put("x", &m.x);
-                put("y", &observed(&m.observations));
+                put("y", &m.observations.column());
                 h.input_scaling = Some(inputs.clone());
                 h.jitter = [m.jitter, 0.0];
                 h.weight = m.weight;
@@ -177,37 +177,9 @@ fn whole() -> f64 {
     1.0
 }
 
-/// y as numbers.
-fn observed(of: &Observations) -> Mat {
-    match of {
-        Observations::One { y, .. } => Mat::column(y),
-        Observations::Classes { labels, .. } => {
-            Mat::column(&labels.iter().map(|l| *l as f64).collect::<Vec<_>>())
-        }
-    }
-}
-
 impl Header {
     fn observations(&self, y: &Mat) -> Result<Observations> {
-        let labels = || -> Result<Vec<usize>> {
-            let whole = |v: &f64| *v >= 0.0 && v.fract() == 0.0 && *v < 1e9;
-            match y.as_slice().iter().all(whole) {
-                true => Ok(y.as_slice().iter().map(|v| *v as usize).collect()),
-                false => Err(damaged("a class is no number of a class")),
-            }
-        };
-        match self.likelihood.as_str() {
-            "bernoulli(link=logit)" => Observations::bernoulli(&labels()?, Link::Logit),
-            "bernoulli(link=probit)" => Observations::bernoulli(&labels()?, Link::Probit),
-            "poisson" => Observations::intensities(y.as_slice()),
-            _ => {
-                let observations = Observations::categorical(&labels()?, self.classes.len())?;
-                match observations.expression() == self.likelihood {
-                    true => Ok(observations),
-                    false => Err(damaged(format!("its likelihood `{}` is not known", self.likelihood))),
-                }
-            }
-        }
+        Observations::restored(&self.likelihood, y, self.classes.len())
     }
 
     /// The scalings of outputs and inputs, of the right lengths.
@@ -382,11 +354,11 @@ impl Store for TrainedRegression {
 
     fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
         let h: Header = file.header_as()?;
-        let classes = ["poisson", "gaussian"].contains(&h.likelihood.as_str());
+        let classes = h.likelihood != "gaussian" && likelihood::named(&h.likelihood)?.kind == Kind::Classes;
         if h.inputs.len() != h.q
             || h.targets.len() != h.d
             || (!h.input_std.is_empty() && h.input_std.len() != h.q)
-            || (h.classes.is_empty() != classes)
+            || (h.classes.is_empty() == classes)
         {
             return Err(damaged("the names of its columns do not fit its arrays"));
         }
@@ -414,6 +386,7 @@ mod tests {
     use crate::data::Scale;
     use crate::file::{load, save};
     use crate::kernel::Matern32;
+    use crate::likelihood::Link;
     use crate::model::{RegressionOptions, SparseOptions};
 
     fn data() -> (Mat, Mat) {
@@ -493,6 +466,8 @@ mod tests {
         for (o, classes) in [(three, 3), (two, 2), (counts, 0)] {
             all.extend([trained(laplace(&o), classes), trained(svgp(&o), classes)]);
         }
+        let robust = Observations::from_expression("student_t(df=5)", &y.select_cols(&[0]), 0).unwrap();
+        all.push(trained(svgp(&robust), 0));
         all
     }
 

@@ -10,8 +10,10 @@
 //! Far on the wrong side, t = −z ≫ 1, these are small differences of large numbers; there Laplace's continued
 //! fraction r = t + δ, δ = 1/(t + ε), ε = 2/(t + η), η = 3/(t + 4/(t + …)) gives each without cancellation.
 
+use super::names::{Entry, Parsed};
 use super::{Derivatives, Kind, Likelihood, Quadrature, check_labels};
 use crate::error::{Error, Result};
+use crate::param::{Param, Parameterized};
 use crate::special::{log_normal_cdf, normal_cdf};
 
 const HALF_LN_2PI: f64 = 0.918_938_533_204_672_8;
@@ -25,8 +27,25 @@ const SPACING: f64 = 0.5;
 const REACH: f64 = 40.0;
 /// Logit probabilities of latent means below this are 0 in any case.
 const LOWEST: f64 = 750.0;
-/// Points of the quadrature behind a logit probability.
-const POINTS: usize = 64;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "bernoulli",
+    about: "one of two classes; link is logit or probit",
+    example: "bernoulli(link=probit)",
+    options: &[("link", "logit")],
+    kind: Kind::Classes,
+    make: |asked| {
+        let link = match asked.call.text("link") {
+            "logit" => Link::Logit,
+            "probit" => Link::Probit,
+            _ => return Err(asked.call.wrong("link", "logit or probit")),
+        };
+        match asked.classes {
+            0 | 2 => Ok(Parsed::one(Bernoulli { link })),
+            n => Err(Error::invalid("data of a bernoulli likelihood", "2 classes (categorical has more)", n)),
+        }
+    },
+};
 
 /// How f becomes a probability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,21 +88,16 @@ impl Bernoulli {
     /// For logit by Gauss-Hermite, while the Gaussian is narrow; a wide one would see a step between two nodes,
     /// but E[1/(1 + exp(−f))] = E[Φ((mean + u)/√var)] over a logistic u is then a smooth sum over u.
     pub fn averaged(&self, mean: f64, var: f64) -> f64 {
-        self.average(mean, var, &prediction_rule())
+        self.average(mean, var, &Quadrature::fine())
     }
 
-    pub(super) fn average(&self, mean: f64, var: f64, rule: &Quadrature) -> f64 {
+    fn average(&self, mean: f64, var: f64, rule: &Quadrature) -> f64 {
         match self.link {
             Link::Probit => normal_cdf(mean / (1.0 + var).sqrt()),
             Link::Logit if var <= NARROW => rule.mean(mean, var, logistic),
             Link::Logit => wide(mean, var),
         }
     }
-}
-
-/// The rule behind averaged logit probabilities.
-pub(super) fn prediction_rule() -> Quadrature {
-    Quadrature::new(POINTS).expect("a number of points that exists")
 }
 
 /// E[Φ((mean + u)/√var)] over u of density ¼ sech²(u/2), by the trapezoid rule.
@@ -148,6 +162,16 @@ fn probit(sign: f64, f: f64) -> Derivatives {
     }
 }
 
+impl Parameterized for Bernoulli {
+    fn params(&self) -> Vec<(String, &Param)> {
+        vec![]
+    }
+
+    fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
+        vec![]
+    }
+}
+
 impl Likelihood for Bernoulli {
     fn expression(&self) -> String {
         match self.link {
@@ -172,11 +196,24 @@ impl Likelihood for Bernoulli {
     }
 
     fn kind(&self) -> Kind {
-        Kind::TwoClasses(*self)
+        Kind::Classes
+    }
+
+    fn classes(&self) -> usize {
+        2
+    }
+
+    /// Each class by itself, so that the rarer one keeps its digits.
+    fn probabilities(&self, mean: f64, var: f64, rule: &Quadrature, out: &mut [f64]) {
+        (out[0], out[1]) = (self.average(-mean, var, rule), self.average(mean, var, rule));
+    }
+
+    fn probabilities_at(&self, f: f64, out: &mut [f64]) {
+        (out[0], out[1]) = (self.probability(-f), self.probability(f));
     }
 
     fn moments(&self, mean: f64, var: f64) -> (f64, f64) {
-        let rule = prediction_rule();
+        let rule = Quadrature::fine();
         let (p, q) = (self.average(mean, var, &rule), self.average(-mean, var, &rule));
         (p, p * q)
     }

@@ -7,6 +7,8 @@
 //!
 //! Expectations under f ~ N(m, TTᵀ) are means over the nodes m + Tξ_s of quasi-Monte Carlo.
 
+use super::Kind;
+use super::names::{Entry, Parsed};
 use crate::error::{Error, Result};
 use crate::expectation::{QuasiMonteCarlo, Rule};
 use crate::mat::Mat;
@@ -14,6 +16,27 @@ use crate::scratch::Buffer;
 
 /// Below this variance the node-wise derivative in it would drown in rounding; its limit takes over.
 const SMALL_VARIANCE: f64 = 1e-16;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "categorical",
+    about: "one of several classes, by the softmax of one function a class",
+    example: "categorical(classes=3)",
+    options: &[("classes", "")],
+    kind: Kind::Classes,
+    make: |asked| {
+        let classes = match asked.call.text("classes") {
+            "" if asked.classes == 0 => return Err(asked.call.wrong("classes", "the number of classes")),
+            "" => asked.classes,
+            _ => asked.call.get("classes", "a whole number")?,
+        };
+        match asked.classes {
+            0 => {}
+            n if n == classes => {}
+            n => return Err(Error::invalid("classes of a categorical likelihood", classes, n)),
+        }
+        Ok(Parsed::Classes(Categorical::new(classes)?))
+    },
+};
 
 /// The softmax likelihood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +53,11 @@ impl Categorical {
         }
         QuasiMonteCarlo::default().check_rule(classes)?;
         Ok(Categorical { classes })
+    }
+
+    /// Its name, with the number of classes.
+    pub fn expression(&self) -> String {
+        format!("categorical(classes={})", self.classes)
     }
 
     /// Overwrites f by π; returns ln Σ exp f.

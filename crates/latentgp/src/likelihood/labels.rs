@@ -65,6 +65,17 @@ pub fn check_counts(counts: &[f64]) -> Result<()> {
     }
 }
 
+/// Errs unless there is a number, and every one is finite and 0 or more.
+pub fn check_intensities(y: &[f64]) -> Result<()> {
+    if y.is_empty() {
+        return Err(Error::data("the counts", "there is none to learn from"));
+    }
+    match y.iter().position(|v| !(v.is_finite() && *v >= 0.0)) {
+        Some(at) => Err(Error::invalid(format!("count of row {}", at + 1), "a number, 0 or more", y[at])),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

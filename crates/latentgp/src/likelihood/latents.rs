@@ -1,7 +1,6 @@
 //! From the Gaussian posterior of latent values to probabilities, rates and counts.
 
-use super::bernoulli::prediction_rule;
-use super::{Bernoulli, Categorical, Poisson};
+use super::{Categorical, Likelihood, Quadrature};
 use crate::error::{Error, Result};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
@@ -29,7 +28,7 @@ pub struct Rates {
     pub mean: Vec<f64>,
     /// Var[rate].
     pub var: Vec<f64>,
-    /// Var[count] = E[rate] + Var[rate].
+    /// Var[count], which is E[rate] + Var[rate] of a Poisson.
     pub count_var: Vec<f64>,
 }
 
@@ -41,30 +40,31 @@ impl From<Prediction> for Latents {
 }
 
 impl Latents {
-    fn one(&self, what: &str) -> Result<()> {
+    fn one(&self, of: &dyn Likelihood) -> Result<()> {
         match self.mean.cols() {
             1 => Ok(()),
-            found => Err(Error::shape(format!("latent functions of {what}"), 1, found)),
+            found => Err(Error::shape(format!("latent functions of {of}"), 1, found)),
         }
     }
 
-    /// p(y = 0), p(y = 1) at every row, N×2, averaged over the latent value.
-    pub fn bernoulli(&self, likelihood: &Bernoulli) -> Result<Mat> {
-        self.one("a bernoulli likelihood")?;
-        let rule = prediction_rule();
-        Ok(Mat::from_fn(self.mean.rows(), 2, |n, class| {
-            // Each class by itself, so that the rarer one keeps its digits.
-            let sign = if class == 1 { 1.0 } else { -1.0 };
-            likelihood.average(sign * self.mean[(n, 0)], self.var[(n, 0)], &rule)
-        }))
+    /// p(y = c) at every row, N×C, averaged over the one latent value of a likelihood of classes.
+    pub fn probabilities(&self, likelihood: &dyn Likelihood) -> Result<Mat> {
+        let rule = Quadrature::fine();
+        self.by_class(likelihood, |n, out| {
+            likelihood.probabilities(self.mean[(n, 0)], self.var[(n, 0)], &rule, out);
+        })
     }
 
-    /// p(y = 0), p(y = 1) at the mean of the latent value, N×2.
-    pub fn bernoulli_at_mean(&self, likelihood: &Bernoulli) -> Result<Mat> {
-        self.one("a bernoulli likelihood")?;
-        Ok(Mat::from_fn(self.mean.rows(), 2, |n, class| {
-            likelihood.probability(if class == 1 { self.mean[(n, 0)] } else { -self.mean[(n, 0)] })
-        }))
+    /// p(y = c) at the mean of the latent value, N×C.
+    pub fn probabilities_at_mean(&self, likelihood: &dyn Likelihood) -> Result<Mat> {
+        self.by_class(likelihood, |n, out| likelihood.probabilities_at(self.mean[(n, 0)], out))
+    }
+
+    fn by_class(&self, likelihood: &dyn Likelihood, each: impl Fn(usize, &mut [f64])) -> Result<Mat> {
+        self.one(likelihood)?;
+        let mut all = Mat::zeros(self.mean.rows(), likelihood.classes());
+        (0..all.rows()).for_each(|n| each(n, all.row_mut(n)));
+        Ok(all)
     }
 
     /// p(y = c) at every row, N×C, averaged over the latent values by quasi-Monte Carlo.
@@ -106,12 +106,24 @@ impl Latents {
         }
     }
 
-    /// Rates and counts at every row; errs where they are beyond all numbers.
-    pub fn poisson(&self) -> Result<Rates> {
-        self.one("a poisson likelihood")?;
+    /// Mean and variance of an observation at every row, N×1; errs where they are beyond all numbers.
+    pub fn observed(&self, likelihood: &dyn Likelihood) -> Result<Prediction> {
+        self.one(likelihood)?;
+        let at = self.mean.as_slice().iter().zip(self.var.as_slice());
+        let (mean, var): (Vec<f64>, Vec<f64>) = at.map(|(m, v)| likelihood.moments(*m, *v)).unzip();
+        if var.iter().chain(&mean).any(|v| !v.is_finite()) {
+            return Err(Error::not_finite("a predicted observation"));
+        }
+        Ok(Prediction { mean: Mat::column(&mean), var: Mat::column(&var) })
+    }
+
+    /// Rates and counts at every row, of a likelihood of counts; errs where they are beyond all numbers.
+    pub fn rates(&self, likelihood: &dyn Likelihood) -> Result<Rates> {
+        self.one(likelihood)?;
+        let at = || self.mean.as_slice().iter().zip(self.var.as_slice());
         let (mean, var): (Vec<f64>, Vec<f64>) =
-            self.mean.as_slice().iter().zip(self.var.as_slice()).map(|(m, v)| Poisson.rate(*m, *v)).unzip();
-        let count_var: Vec<f64> = mean.iter().zip(&var).map(|(m, v)| m + v).collect();
+            at().map(|(m, v)| likelihood.response_moments(*m, *v)).unzip();
+        let count_var: Vec<f64> = at().map(|(m, v)| likelihood.moments(*m, *v).1).collect();
         if count_var.iter().any(|v| !v.is_finite()) {
             return Err(Error::not_finite("a predicted rate"));
         }
@@ -122,6 +134,7 @@ impl Latents {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::likelihood::{Bernoulli, Poisson};
 
     fn two() -> Latents {
         let var = Mat::from_rows(&[[0.5, 1.0], [0.0, 0.0]]);
@@ -143,10 +156,11 @@ mod tests {
 
     #[test]
     fn shapes_and_overflow_are_errors() {
-        assert!(matches!(two().poisson(), Err(Error::Shape { .. })));
-        assert!(matches!(two().bernoulli(&Bernoulli::logit()), Err(Error::Shape { .. })));
+        assert!(matches!(two().rates(&Poisson), Err(Error::Shape { .. })));
+        assert!(matches!(two().probabilities(&Bernoulli::logit()), Err(Error::Shape { .. })));
         assert!(matches!(two().categorical(&Categorical { classes: 3 }), Err(Error::Shape { .. })));
         let huge = Latents { mean: Mat::filled(1, 1, 1e3), var: Mat::zeros(1, 1), cov: None };
-        assert!(matches!(huge.poisson(), Err(Error::NotFinite { .. })));
+        assert!(matches!(huge.rates(&Poisson), Err(Error::NotFinite { .. })));
+        assert!(matches!(huge.observed(&Poisson), Err(Error::NotFinite { .. })));
     }
 }

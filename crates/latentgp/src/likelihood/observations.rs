@@ -1,8 +1,10 @@
 //! What was observed, together with the likelihood it came from: the y of a model.
 
+use super::names::{named, names, parse};
 use super::{Bernoulli, Categorical, Kind, Latents, Likelihood, Link, Poisson, Rates, check_labels};
 use crate::error::{Error, Result};
 use crate::mat::Mat;
+use crate::param::{Param, Parameterized};
 
 /// Observations and their likelihood, checked when they are made.
 #[derive(Clone, Debug)]
@@ -26,8 +28,38 @@ pub enum Observations {
 impl Observations {
     /// Observations of any likelihood of one latent value; errs as its `check` does.
     pub fn new(y: Vec<f64>, likelihood: impl Likelihood + 'static) -> Result<Self> {
-        likelihood.check(&y)?;
-        Ok(Observations::One { y, likelihood: Box::new(likelihood) })
+        Self::of(y, Box::new(likelihood), false)
+    }
+
+    /// The same; where it is lenient, observations only need a density.
+    pub(super) fn of(y: Vec<f64>, mut likelihood: Box<dyn Likelihood>, lenient: bool) -> Result<Self> {
+        match lenient {
+            true => likelihood.check_density(&y)?,
+            false => likelihood.check(&y)?,
+        }
+        likelihood.set_units(&y);
+        Ok(Observations::One { y, likelihood })
+    }
+
+    /// Observations in a column, N×1, of a likelihood that is named as in [`names`](super::names); classes are their
+    /// numbers, and `classes` how many there are, or 0.
+    ///
+    /// Errs for an expression that cannot be read, and for observations that the likelihood refuses.
+    ///
+    /// ```
+    /// use latentgp::{Mat, likelihood::Observations};
+    /// let y = Mat::column(&[0.0, 3.0, 1.0]);
+    /// assert_eq!(Observations::from_expression("poisson", &y, 0)?.latents(), 1);
+    /// assert!(Observations::from_expression("bernoulli", &y, 2).is_err());
+    /// # Ok::<(), latentgp::Error>(())
+    /// ```
+    pub fn from_expression(expression: &str, y: &Mat, classes: usize) -> Result<Self> {
+        parse(expression, classes)?.observe(y)
+    }
+
+    /// What [`expression`](Self::expression) and [`column`](Self::column) say: observations that were accepted once.
+    pub fn restored(expression: &str, y: &Mat, classes: usize) -> Result<Self> {
+        parse(expression, classes)?.restore(y)
     }
 
     /// Classes 0 and 1; errs for other labels, and when only one of the two is there.
@@ -51,13 +83,7 @@ impl Observations {
     ///
     /// Errs for numbers that are negative or not finite, and where there is none.
     pub fn intensities(y: &[f64]) -> Result<Self> {
-        if y.is_empty() {
-            return Err(Error::data("the counts", "there is none to learn from"));
-        }
-        match y.iter().position(|v| !(v.is_finite() && *v >= 0.0)) {
-            Some(at) => Err(Error::invalid(format!("count of row {}", at + 1), "a number, 0 or more", y[at])),
-            None => Ok(Observations::One { y: y.to_vec(), likelihood: Box::new(Poisson) }),
-        }
+        Self::of(y.to_vec(), Box::new(Poisson), true)
     }
 
     /// Every observation so many times, one after the other.
@@ -79,9 +105,38 @@ impl Observations {
     pub fn expression(&self) -> String {
         match self {
             Observations::One { likelihood, .. } => likelihood.expression(),
-            Observations::Classes { likelihood, .. } => {
-                format!("categorical(classes={})", likelihood.classes)
+            Observations::Classes { likelihood, .. } => likelihood.expression(),
+        }
+    }
+
+    /// The likelihood's name without its options; `other` where it is one's own.
+    pub fn name(&self) -> &'static str {
+        named(&self.expression()).map_or("other", |entry| entry.name)
+    }
+
+    /// What is observed.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Observations::One { likelihood, .. } => likelihood.kind(),
+            Observations::Classes { .. } => Kind::Classes,
+        }
+    }
+
+    /// The observations as numbers, N×1.
+    pub fn column(&self) -> Mat {
+        match self {
+            Observations::One { y, .. } => Mat::column(y),
+            Observations::Classes { labels, .. } => {
+                Mat::column(&labels.iter().map(|l| *l as f64).collect::<Vec<_>>())
             }
+        }
+    }
+
+    /// The likelihood, where there is one latent function.
+    pub fn likelihood(&self) -> Option<&dyn Likelihood> {
+        match self {
+            Observations::One { likelihood, .. } => Some(&**likelihood),
+            Observations::Classes { .. } => None,
         }
     }
 
@@ -101,6 +156,11 @@ impl Observations {
         }
     }
 
+    /// What the log density of all observations lacks to be that of the data as given.
+    pub fn log_jacobian(&self) -> f64 {
+        self.likelihood().map_or(0.0, |l| self.n() as f64 * l.log_jacobian())
+    }
+
     /// Prior means to start from, one a latent function.
     pub fn start(&self) -> Vec<f64> {
         match self {
@@ -115,10 +175,10 @@ impl Observations {
     pub fn probabilities(&self, of: &Latents) -> Result<Mat> {
         match self {
             Observations::Classes { likelihood, .. } => of.categorical(likelihood),
-            Observations::One { likelihood, .. } => match likelihood.kind() {
-                Kind::TwoClasses(bernoulli) => of.bernoulli(&bernoulli),
-                _ => Err(self.unlike("bernoulli or categorical", "class probabilities")),
-            },
+            Observations::One { likelihood, .. } if likelihood.kind() == Kind::Classes => {
+                of.probabilities(&**likelihood)
+            }
+            _ => Err(self.unlike(Kind::Classes)),
         }
     }
 
@@ -128,23 +188,53 @@ impl Observations {
     pub fn probabilities_at_mean(&self, of: &Latents) -> Result<Mat> {
         match self {
             Observations::Classes { .. } => Ok(of.categorical_at_mean()),
-            Observations::One { likelihood, .. } => match likelihood.kind() {
-                Kind::TwoClasses(bernoulli) => of.bernoulli_at_mean(&bernoulli),
-                _ => Err(self.unlike("bernoulli or categorical", "class probabilities")),
-            },
+            Observations::One { likelihood, .. } if likelihood.kind() == Kind::Classes => {
+                of.probabilities_at_mean(&**likelihood)
+            }
+            _ => Err(self.unlike(Kind::Classes)),
         }
     }
 
     /// Rates and counts at every row; errs where no counts are observed, or where they overflow.
     pub fn rates(&self, of: &Latents) -> Result<Rates> {
-        match self {
-            Observations::One { likelihood, .. } if likelihood.kind() == Kind::Counts => of.poisson(),
-            _ => Err(self.unlike("poisson", "rates")),
+        match self.likelihood().filter(|l| l.kind() == Kind::Counts) {
+            Some(likelihood) => of.rates(likelihood),
+            None => Err(self.unlike(Kind::Counts)),
         }
     }
 
-    fn unlike(&self, expected: &str, what: &str) -> Error {
-        Error::invalid(format!("likelihood of {what}"), expected, self.expression())
+    fn unlike(&self, kind: Kind) -> Error {
+        let known: Vec<&str> = names().iter().filter(|e| e.kind == kind).map(|e| e.name).collect();
+        Error::invalid(format!("likelihood of {kind}"), known.join(" or "), self.expression())
+    }
+}
+
+impl Parameterized for Observations {
+    /// The parameters of the likelihood.
+    fn params(&self) -> Vec<(String, &Param)> {
+        match self {
+            Observations::One { likelihood, .. } => likelihood.params(),
+            Observations::Classes { .. } => vec![],
+        }
+    }
+
+    fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
+        match self {
+            Observations::One { likelihood, .. } => likelihood.params_mut(),
+            Observations::Classes { .. } => vec![],
+        }
+    }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        if let Observations::One { likelihood, .. } = self {
+            likelihood.each_param(visit);
+        }
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        if let Observations::One { likelihood, .. } = self {
+            likelihood.each_param_mut(visit);
+        }
     }
 }
 

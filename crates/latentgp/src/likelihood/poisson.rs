@@ -5,9 +5,20 @@
 //! E[ln p] = y m − exp(m + v/2) − ln y!
 //! ```
 
-use super::{Derivatives, Expected, Kind, Likelihood, Quadrature, check_counts};
+use super::names::{Entry, Parsed};
+use super::{Derivatives, Expected, Kind, Likelihood, Quadrature, check_counts, check_intensities};
 use crate::error::Result;
+use crate::param::{Param, Parameterized};
 use crate::special::normal_cdf;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "poisson",
+    about: "counts; with whole=false averages of counts too, which need not be whole",
+    example: "poisson(whole=false)",
+    options: &[("whole", "true")],
+    kind: Kind::Counts,
+    make: |asked| Ok(Parsed::One { likelihood: Box::new(Poisson), lenient: !asked.flag("whole")? }),
+};
 
 /// The likelihood of counts, with a log link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +123,16 @@ fn log_factorial(y: f64) -> f64 {
     libm::lgamma(y + 1.0)
 }
 
+impl Parameterized for Poisson {
+    fn params(&self) -> Vec<(String, &Param)> {
+        vec![]
+    }
+
+    fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
+        vec![]
+    }
+}
+
 impl Likelihood for Poisson {
     fn expression(&self) -> String {
         "poisson".into()
@@ -119,6 +140,11 @@ impl Likelihood for Poisson {
 
     fn check(&self, y: &[f64]) -> Result<()> {
         check_counts(y)
+    }
+
+    /// Numbers of 0 or more, whole or not.
+    fn check_density(&self, y: &[f64]) -> Result<()> {
+        check_intensities(y)
     }
 
     fn log_density(&self, y: f64, f: f64) -> Derivatives {
@@ -135,6 +161,19 @@ impl Likelihood for Poisson {
     fn moments(&self, mean: f64, var: f64) -> (f64, f64) {
         let (rate, spread) = self.rate(mean, var);
         (rate, rate + spread)
+    }
+
+    fn response_moments(&self, mean: f64, var: f64) -> (f64, f64) {
+        self.rate(mean, var)
+    }
+
+    /// m_a m_b (exp C − 1), with m the means of the rates.
+    fn covariance(&self, a: (f64, f64), b: (f64, f64), cov: f64) -> f64 {
+        self.rate(a.0, a.1).0 * self.rate(b.0, b.1).0 * cov.exp_m1()
+    }
+
+    fn predictive_cdf(&self, y: f64, mean: f64, var: f64) -> f64 {
+        Poisson::predictive_cdf(self, y, mean, var)
     }
 
     /// The logarithm of the mean count, or of half a count where all are 0.

@@ -7,6 +7,9 @@ use crate::expectation::{GaussHermite, Rule};
 /// Below this variance the node-wise derivative in it would drown in rounding; its limit takes over.
 const SMALL_VARIANCE: f64 = 1e-16;
 
+/// Points of the rule behind predictions.
+const FINE: usize = 64;
+
 /// Nodes and weights for N(0, 1).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quadrature {
@@ -22,6 +25,11 @@ impl Quadrature {
         Ok(Quadrature { nodes: rule.nodes(1).into_vec(), weights: rule.weights(1) })
     }
 
+    /// The rule of the most points, for predictions.
+    pub fn fine() -> Self {
+        Self::new(FINE).expect("a number of points that exists")
+    }
+
     /// Number of points.
     pub fn points(&self) -> usize {
         self.nodes.len()
@@ -31,6 +39,11 @@ impl Quadrature {
     fn at(&self, mean: f64, var: f64) -> impl Iterator<Item = (f64, f64)> {
         let std = var.max(0.0).sqrt();
         self.nodes.iter().zip(&self.weights).map(move |(x, w)| (mean + std * x, *w))
+    }
+
+    /// Calls h with every value f_s and its weight w_s.
+    pub fn each(&self, mean: f64, var: f64, mut h: impl FnMut(f64, f64)) {
+        self.at(mean, var).for_each(|(f, w)| h(f, w));
     }
 
     /// E[h(f)] under N(mean, var).

@@ -1,10 +1,10 @@
 //! Predictions of any regression, and how good they are.
 //!
-//! Scores are those of [`metrics`](crate::metrics); of counts the density is ln E[p(y | f)], the latent
-//! logarithm of the rate averaged out.
+//! Scores are those of [`metrics`](crate::metrics). Of counts the density is ln E[p(y | f)], the latent value averaged
+//! out; of values it is that of a Gaussian with the predicted mean and variance, whatever the likelihood.
 
 use crate::error::{Error, Result};
-use crate::likelihood::{Likelihood, Poisson, Quadrature};
+use crate::likelihood::{Kind, Latents, Likelihood, Observations, Poisson, Quadrature};
 use crate::mat::Mat;
 use crate::metrics;
 use crate::posterior::Prediction;
@@ -29,12 +29,31 @@ pub enum Answers {
         mean: Vec<f64>,
         /// Var[count].
         var: Vec<f64>,
-        /// The latent logarithm of the rate: means and variances, N×1.
+        /// The latent value, such as the logarithm of a rate: means and variances, N×1.
         latent: Prediction,
+        /// p(count | latent value).
+        likelihood: Box<dyn Likelihood>,
     },
 }
 
 impl Answers {
+    /// What latent values say of observations like those given; errs where that is beyond all numbers.
+    pub fn of(observations: &Observations, latents: Latents) -> Result<Answers> {
+        let Some(likelihood) = observations.likelihood().filter(|l| l.kind() != Kind::Classes) else {
+            return Ok(Answers::Classes(observations.probabilities(&latents)?));
+        };
+        let there = latents.observed(likelihood)?;
+        Ok(match likelihood.kind() {
+            Kind::Counts => Answers::Counts {
+                mean: there.mean.into_vec(),
+                var: there.var.into_vec(),
+                latent: Prediction { mean: latents.mean, var: latents.var },
+                likelihood: likelihood.boxed(),
+            },
+            _ => Answers::Values(there),
+        })
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         match self {
@@ -72,9 +91,9 @@ impl Answers {
                 let all = parts.iter().map(of).collect::<Result<Vec<_>>>()?;
                 Ok(Answers::Classes(place(all.iter().collect())?))
             }
-            Some(Answers::Counts { .. }) => {
+            Some(Answers::Counts { likelihood, .. }) => {
                 let of = |p: &Answers| match p {
-                    Answers::Counts { mean, var, latent } => {
+                    Answers::Counts { mean, var, latent, likelihood: own } if own == likelihood => {
                         Ok([column(mean), column(var), latent.mean.clone(), latent.var.clone()])
                     }
                     _ => Err(wrong()),
@@ -82,38 +101,41 @@ impl Answers {
                 let all = parts.iter().map(of).collect::<Result<Vec<_>>>()?;
                 let part = |k: usize| place(all.iter().map(|p| &p[k]).collect());
                 let latent = Prediction { mean: part(2)?, var: part(3)? };
-                Ok(Answers::Counts { mean: part(0)?.into_vec(), var: part(1)?.into_vec(), latent })
+                let (mean, var) = (part(0)?.into_vec(), part(1)?.into_vec());
+                Ok(Answers::Counts { mean, var, latent, likelihood: likelihood.clone() })
             }
             None => Err(Error::shape("gathered predictions", "at least one part", 0)),
         }
     }
 }
 
-/// The mean negative log probability of counts under their predictions, the latent rate averaged out.
+/// The mean negative log probability of counts under their predictions, the latent rate of a Poisson averaged out.
 ///
 /// Errs when lengths differ, when there is none, and for what is no count.
 pub fn count_nlpd(counts: &[f64], latent: &Prediction) -> Result<f64> {
-    crate::likelihood::check_counts(counts)?;
-    if latent.mean.len() != counts.len() {
-        return Err(Error::shape("predicted counts", counts.len(), latent.mean.len()));
+    nlpd(&Poisson, counts, latent)
+}
+
+/// The same of any likelihood.
+fn nlpd(likelihood: &dyn Likelihood, y: &[f64], latent: &Prediction) -> Result<f64> {
+    likelihood.check(y)?;
+    if latent.mean.len() != y.len() {
+        return Err(Error::shape("predicted counts", y.len(), latent.mean.len()));
     }
     let rule = Quadrature::new(POINTS)?;
     let moments = latent.mean.as_slice().iter().zip(latent.var.as_slice());
-    let one = |(y, (m, v)): (&f64, (&f64, &f64))| -Poisson.log_predictive(*y, *m, *v, &rule);
-    let mean = counts.iter().zip(moments).map(one).sum::<f64>() / counts.len() as f64;
+    let one = |(y, (m, v)): (&f64, (&f64, &f64))| -likelihood.log_predictive(*y, *m, *v, &rule);
+    let mean = y.iter().zip(moments).map(one).sum::<f64>() / y.len() as f64;
     if mean.is_finite() { Ok(mean) } else { Err(Error::not_finite("the negative log probability")) }
 }
 
 /// The share of counts inside the central intervals of [`LEVELS`]: from the first count whose distribution
 /// function reaches ½(1 − level) to the first where it reaches ½(1 + level).
-fn count_coverage(counts: &[f64], latent: &Prediction) -> [f64; 3] {
+fn count_coverage(likelihood: &dyn Likelihood, counts: &[f64], latent: &Prediction) -> [f64; 3] {
     let moments = latent.mean.as_slice().iter().zip(latent.var.as_slice());
-    let below = |y: f64, m: f64, v: f64| if y < 1.0 { 0.0 } else { Poisson.predictive_cdf(y - 1.0, m, v) };
-    let edges: Vec<(f64, f64)> = counts
-        .iter()
-        .zip(moments)
-        .map(|(&y, (&m, &v))| (below(y, m, v), Poisson.predictive_cdf(y, m, v)))
-        .collect();
+    let cdf = |y: f64, m: f64, v: f64| if y < 0.0 { 0.0 } else { likelihood.predictive_cdf(y, m, v) };
+    let edges: Vec<(f64, f64)> =
+        counts.iter().zip(moments).map(|(&y, (&m, &v))| (cdf(y - 1.0, m, v), cdf(y, m, v))).collect();
     LEVELS.map(|level| {
         let inside = |e: &&(f64, f64)| e.0 < 0.5 * (1.0 + level) && e.1 >= 0.5 * (1.0 - level);
         edges.iter().filter(inside).count() as f64 / counts.len() as f64
@@ -189,12 +211,12 @@ impl Answers {
                 scores.coverage = Some(coverage);
                 Ok(scores)
             }
-            Answers::Counts { mean, latent, .. } => {
+            Answers::Counts { mean, latent, likelihood, .. } => {
                 let mut scores = errors(&of(mean))?;
                 let part = |m: &Mat| m.select_rows(rows);
                 let latent = Prediction { mean: part(&latent.mean), var: part(&latent.var) };
-                scores.nlpd = Some(count_nlpd(&y, &latent)?);
-                scores.coverage = Some(count_coverage(&y, &latent));
+                scores.nlpd = Some(nlpd(&**likelihood, &y, &latent)?);
+                scores.coverage = Some(count_coverage(&**likelihood, &y, &latent));
                 Ok(scores)
             }
             Answers::Classes(p) => {
@@ -267,8 +289,9 @@ mod tests {
         let n = 7;
         let latent = Prediction { mean: Mat::filled(n, 1, 2f64.ln()), var: Mat::zeros(n, 1) };
         let counts: Vec<f64> = (0..n).map(|y| y as f64).collect();
-        assert_eq!(count_coverage(&counts, &latent), [3.0 / 7.0, 6.0 / 7.0, 6.0 / 7.0]);
-        let answers = Answers::Counts { mean: vec![2.0; n], var: vec![2.0; n], latent };
+        assert_eq!(count_coverage(&Poisson, &counts, &latent), [3.0 / 7.0, 6.0 / 7.0, 6.0 / 7.0]);
+        let likelihood = Box::new(Poisson);
+        let answers = Answers::Counts { mean: vec![2.0; n], var: vec![2.0; n], latent, likelihood };
         let scores = answers.scores(&Mat::column(&counts)).unwrap()[0].clone().unwrap();
         assert_eq!(scores.coverage, Some([3.0 / 7.0, 6.0 / 7.0, 6.0 / 7.0]));
     }

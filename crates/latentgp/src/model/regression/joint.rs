@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! values     Cov[f] + σ²I
+//! others     Cov[E[y_i | f_i], E[y_j | f_j]] + δ_ij E[Var[y_i | f_i]], as the likelihood says
 //! counts     m_i m_j (exp C_ij − 1) + m_i δ_ij     of rates exp f with means m and C = Cov[f]
 //! VDMGP      √v_i √v_j ρ_ij     variances v as predicted; correlations ρ from draws of the weights:
 //!            E_W[Cov[f | W]] + Cov_W[E[f | W]] + σ²I
@@ -14,7 +15,7 @@ use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{QuasiMonteCarlo, Rule};
 use crate::input_map::InputMap;
-use crate::likelihood::{Kind, Observations};
+use crate::likelihood::{Kind, Latents, Likelihood, Observations};
 use crate::mat::Mat;
 use crate::model::{Answers, Regressor, Vdmgp};
 use crate::posterior::Posterior;
@@ -34,7 +35,7 @@ impl Regressor {
         let posterior = self.model().posterior()?;
         match self {
             Regressor::Vdmgp(m) => self.of_random_weights(m, &posterior, x, output),
-            Regressor::Laplace(_, s) | Regressor::Svgp(_, s) => self.of_counts(&posterior, x, s, output),
+            Regressor::Laplace(_, s) | Regressor::Svgp(_, s) => self.of_likelihood(&posterior, x, s, output),
             _ => {
                 let mut cov = posterior.joint_covariance(x, output)?;
                 let noise = posterior.noise_variance()[output];
@@ -66,11 +67,11 @@ impl Regressor {
                 })
                 .collect::<Result<Vec<Mat>>>()?,
             Regressor::Laplace(_, s) | Regressor::Svgp(_, s) => {
-                if !self.is_of_counts() {
-                    return Err(Error::invalid("draws of functions", "values or counts", "classes"));
-                }
+                let likelihood = self.with_a_mean("draws of functions")?;
                 let mut drawn = posterior.sample(&s.apply(x)?, count, seed)?;
-                drawn.iter_mut().for_each(|d| d.as_mut_slice().iter_mut().for_each(|f| *f = f.exp()));
+                for d in &mut drawn {
+                    d.as_mut_slice().iter_mut().for_each(|f| *f = likelihood.response(*f));
+                }
                 drawn
             }
             _ => posterior.sample(x, count, seed)?,
@@ -81,26 +82,28 @@ impl Regressor {
         }
     }
 
-    fn is_of_counts(&self) -> bool {
-        self.observations().is_some_and(|o| match o {
-            Observations::One { likelihood, .. } => likelihood.kind() == Kind::Counts,
-            _ => false,
-        })
+    /// The likelihood, where observations have a mean: errs for classes.
+    fn with_a_mean(&self, what: &str) -> Result<&dyn Likelihood> {
+        let likelihood = self.observations().and_then(Observations::likelihood);
+        let likelihood = likelihood.filter(|l| l.kind() != Kind::Classes);
+        likelihood.ok_or_else(|| Error::invalid(what, "values or counts", "classes"))
     }
 
-    fn of_counts(&self, posterior: &Posterior, x: &Mat, s: &Scaling, output: usize) -> Result<Mat> {
-        if !self.is_of_counts() {
-            return Err(Error::invalid("joint covariance", "values or counts", "classes"));
-        }
-        let Answers::Counts { mean, var, .. } = self.predict(x, None)? else {
-            return Err(Error::invalid("joint covariance", "counts", "something else"));
+    fn of_likelihood(&self, posterior: &Posterior, x: &Mat, s: &Scaling, output: usize) -> Result<Mat> {
+        let likelihood = self.with_a_mean("joint covariance")?;
+        let inputs = s.apply(x)?;
+        let latent = posterior.joint_covariance(&inputs, output)?;
+        let there: Latents = match self {
+            Regressor::Laplace(m, _) => m.approximation()?.latents(&inputs)?,
+            _ => posterior.predict(&inputs)?.into(),
         };
-        let latent = posterior.joint_covariance(&s.apply(x)?, output)?;
+        let var = there.observed(likelihood)?.var;
+        let at = |i: usize| (there.mean[(i, output)], there.var[(i, output)]);
         let cov = Mat::from_fn(x.rows(), x.rows(), |i, j| match i == j {
-            true => var[i],
-            false => mean[i] * mean[j] * latent[(i, j)].exp_m1(),
+            true => var[(i, output)],
+            false => likelihood.covariance(at(i), at(j), latent[(i, j)]),
         });
-        if cov.is_finite() { Ok(cov) } else { Err(Error::not_finite("the covariance of counts")) }
+        if cov.is_finite() { Ok(cov) } else { Err(Error::not_finite("the covariance of observations")) }
     }
 
     fn of_random_weights(&self, model: &Vdmgp, posterior: &Posterior, x: &Mat, output: usize) -> Result<Mat> {
@@ -169,7 +172,7 @@ mod tests {
         assert!(eigh(&cov).unwrap().0[0] > 0.0, "{}", model.name());
         assert!(model.joint_covariance(x, 7).is_err());
         let (mean, noise) = match model.predict(x, None).unwrap() {
-            Answers::Values(p) => (p.mean.col(0), model.noise_variance().unwrap()[0]),
+            Answers::Values(p) => (p.mean.col(0), noise_variance(model)),
             Answers::Counts { mean, .. } => (mean, f64::NAN),
             Answers::Classes(_) => unreachable!(),
         };
@@ -184,6 +187,14 @@ mod tests {
             assert!((found - mean[i]).abs() < 6.0 * error, "{}: {found} {} {error}", model.name(), mean[i]);
             let square = values.iter().map(|v| (v - found).powi(2)).sum::<f64>() / SAMPLES as f64;
             assert!(square > 0.4 * spread && square < 2.5 * spread, "{}: {square} {spread}", model.name());
+        }
+    }
+
+    /// Of values, whatever the likelihood.
+    fn noise_variance(of: &Regressor) -> f64 {
+        match of.observations().and_then(Observations::likelihood) {
+            Some(likelihood) => likelihood.moments(0.0, 0.0).1,
+            None => of.noise_variance().unwrap()[0],
         }
     }
 
@@ -203,7 +214,10 @@ mod tests {
         let scaled = units.apply(&small).unwrap();
         let laplace = Laplace::new(scaled.clone(), counts(), Rbf::new(1)).unwrap();
         agrees(&Regressor::Laplace(Box::new(laplace), units.clone()), &small.slice_rows(0, 6));
-        let svgp = Svgp::new(scaled, counts(), Rbf::new(1), 8, 0).unwrap();
-        agrees(&Regressor::Svgp(Box::new(svgp), units), &small.slice_rows(0, 6));
+        let robust = Observations::from_expression("student_t", &y.map(|v| 100.0 * v), 0).unwrap();
+        for observed in [counts(), robust] {
+            let svgp = Svgp::new(scaled.clone(), observed, Rbf::new(1), 8, 0).unwrap();
+            agrees(&Regressor::Svgp(Box::new(svgp), units.clone()), &small.slice_rows(0, 6));
+        }
     }
 }

@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 use crate::expectation::correlated::uncertain_columns;
 use crate::expectation::{GaussHermite, Gaussians, Rule, Unscented};
 use crate::kernel::Kernel;
-use crate::likelihood::{Kind, Latents, Observations};
+use crate::likelihood::{Latents, Observations};
 use crate::mat::Mat;
 use crate::model::{
     Answers, Laplace, Model, Regression, SparseRegression, SpgpDr, Svgp, Vdmgp, noise_at_floor,
 };
 use crate::param::Parameterized;
-use crate::posterior::{Posterior, Prediction};
+use crate::posterior::Posterior;
 
 /// Points of Gauss-Hermite in each uncertain column.
 const POINTS: usize = 5;
@@ -94,17 +94,9 @@ impl Regressor {
         }
     }
 
-    /// The likelihood: `gaussian`, `bernoulli`, `categorical` or `poisson`.
+    /// The name of the likelihood: `gaussian`, or one of [`names`](crate::likelihood::names).
     pub fn likelihood(&self) -> &'static str {
-        match self.observations() {
-            None => "gaussian",
-            Some(Observations::Classes { .. }) => "categorical",
-            Some(Observations::One { likelihood, .. }) => match likelihood.kind() {
-                Kind::TwoClasses(_) => "bernoulli",
-                Kind::Counts => "poisson",
-                Kind::Other => "other",
-            },
-        }
+        self.observations().map_or("gaussian", Observations::name)
     }
 
     /// N, inputs and outputs (columns of Y; one where classes or counts are observed).
@@ -146,12 +138,6 @@ impl Regressor {
             Some(s) => s.undo_mean(x),
             None => Ok(x.clone()),
         };
-        let observed = |o: &Observations| match o {
-            Observations::One { y, .. } => Mat::column(y),
-            Observations::Classes { labels, .. } => {
-                Mat::column(&labels.iter().map(|l| *l as f64).collect::<Vec<_>>())
-            }
-        };
         match self {
             Regressor::Gp(m) => Ok((undo(&m.inputs, &m.x)?, m.scaling.undo_mean(&m.outputs.y)?)),
             Regressor::Sparse(m) => {
@@ -163,8 +149,8 @@ impl Regressor {
             Regressor::Vdmgp(m) => {
                 Ok((m.data.inputs.undo_mean(&m.data.x)?, m.data.outputs.undo_mean(&m.data.y)?))
             }
-            Regressor::Laplace(m, s) => Ok((s.undo_mean(&m.x)?, observed(&m.observations))),
-            Regressor::Svgp(m, s) => Ok((s.undo_mean(&m.x)?, observed(&m.observations))),
+            Regressor::Laplace(m, s) => Ok((s.undo_mean(&m.x)?, m.observations.column())),
+            Regressor::Svgp(m, s) => Ok((s.undo_mean(&m.x)?, m.observations.column())),
         }
     }
 
@@ -235,7 +221,7 @@ impl Regressor {
 
     /// Whether one of several classes is observed, each with a function of its own.
     fn has_classes(&self) -> bool {
-        matches!(self.observations(), Some(Observations::Classes { .. }))
+        self.observations().is_some_and(|o| o.latents() > 1)
     }
 
     /// Answers from latent values at certain inputs; at uncertain ones the average of probabilities over nodes around each,
@@ -299,13 +285,7 @@ impl Regressor {
     }
 
     fn answers(&self, latents: Latents) -> Result<Answers> {
-        let observations = self.observations().expect("classes or counts");
-        if self.likelihood() != "poisson" {
-            return Ok(Answers::Classes(observations.probabilities(&latents)?));
-        }
-        let rates = observations.rates(&latents)?;
-        let latent = Prediction { mean: latents.mean, var: latents.var };
-        Ok(Answers::Counts { mean: rates.mean, var: rates.count_var, latent })
+        Answers::of(self.observations().expect("a likelihood that is not Gaussian"), latents)
     }
 }
 

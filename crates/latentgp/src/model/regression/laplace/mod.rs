@@ -104,9 +104,20 @@ impl Laplace {
 
     /// A model of observations at the inputs given, with a prior mean to start from.
     ///
-    /// Errs when shapes disagree or a number is outside its domain.
+    /// Errs when shapes disagree or a number is outside its domain, and for a likelihood that is not log-concave or has
+    /// parameters, for which there is the sparse model.
     pub fn new(x: Mat, observations: Observations, kernel: impl Kernel + 'static) -> Result<Self> {
         check_inputs(&x, &observations, &kernel)?;
+        let refuse = |expected: &str| {
+            let found = format!("{}; the model `sparse` takes it", observations.expression());
+            Err(Error::invalid("likelihood of the model `gp`", expected, found))
+        };
+        if observations.likelihood().is_some_and(|l| !l.log_concave()) {
+            return refuse("a log-concave one");
+        }
+        if param::count(&observations) > 0 {
+            return refuse("one without parameters");
+        }
         let mean = Param::free(Mat::from_rows(&[observations.start()]));
         let model = Laplace { kernel: Box::new(kernel), mean, x, observations };
         model.params().iter().try_for_each(|(name, p)| p.check(name))?;

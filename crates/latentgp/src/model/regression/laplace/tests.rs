@@ -46,6 +46,15 @@ fn total_gradients_agree_with_differences() {
 }
 
 #[test]
+fn a_likelihood_for_the_sparse_model_is_refused() {
+    let y = Mat::column(&[1.0, 2.0, 4.0]);
+    let observations = Observations::from_expression("student_t", &y, 0).unwrap();
+    let message = Laplace::new(inputs(3), observations, kernel()).err().unwrap().to_string();
+    assert!(message.contains("log-concave") && message.contains("student_t(df=4)"), "{message}");
+    assert!(message.contains("`sparse`"), "{message}");
+}
+
+#[test]
 fn the_mode_is_where_the_gradient_vanishes() {
     for observations in every_kind(40) {
         let model = Laplace::new(inputs(40), observations, kernel()).unwrap();

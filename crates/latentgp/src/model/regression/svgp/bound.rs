@@ -6,8 +6,10 @@
 //! ```text
 //! μ̄_c = Aḡ_c − μ_c     T̄_c = 2 H_cT_c − T_c + diag(1/T_c,jj),  H_c = A diag(s̄_c) Aᵀ,  lower triangle
 //! Ā = Σ_c μ_cḡ_cᵀ + 2(T_cT_cᵀ − I)A diag(s̄_c)     K̄zx = L⁻ᵀĀ     k̄(x, x) = Σ_c s̄_c     m̄_c = Σ ḡ_c
-//! K̄zz = −½ L⁻ᵀ (lower triangle of ĀAᵀ, mirrored) L⁻¹
+//! K̄zz = −½ L⁻ᵀ (lower triangle of ĀAᵀ, mirrored) L⁻¹     λ̄ = Σ_n ∂E[ln p(y_n | f_n)]/∂λ
 //! ```
+//!
+//! with λ the parameters of the likelihood.
 //!
 //! ĀAᵀ follows from Aḡ_c and H_c, so that nothing of a block is kept but these sums.
 
@@ -50,6 +52,8 @@ struct Sums {
     h: Few<Mat>,
     m_bar: Buffer<f64>,
     theta: Buffer<f64>,
+    /// λ̄.
+    lambda: Buffer<f64>,
     z: Mat,
 }
 
@@ -95,13 +99,18 @@ impl Shared {
     }
 }
 
-/// Σ E[ln p] over the rows of a block, where i is `row(i)`; *sets* its derivatives in means and variances.
-fn expected(model: &Svgp, row: &dyn Fn(usize) -> usize, at: &mut Block) -> Result<f64> {
+/// Σ E[ln p] over the rows of a block, where i is `row(i)`; *sets* its derivatives in means and variances, and *adds*
+/// those in the parameters of the likelihood to `lambda`, which may be empty where they are not asked for.
+fn expected(model: &Svgp, row: &dyn Fn(usize) -> usize, at: &mut Block, lambda: &mut [f64]) -> Result<f64> {
     let mut value = 0.0;
     match &model.observations {
         Observations::One { y, likelihood } => {
             for i in 0..at.x.rows() {
-                let e = likelihood.expected(y[row(i)], at.mean[(0, i)], at.var[(0, i)], &model.rule);
+                let (y, mean, var) = (y[row(i)], at.mean[(0, i)], at.var[(0, i)]);
+                let e = likelihood.expected(y, mean, var, &model.rule);
+                if !lambda.is_empty() {
+                    likelihood.expected_adjoint(y, mean, var, &model.rule, lambda);
+                }
                 value += e.value;
                 (at.mean[(0, i)], at.var[(0, i)]) = (e.mean, e.var);
             }
@@ -154,7 +163,7 @@ fn finite(value: f64) -> Result<f64> {
 /// The bound of all rows.
 pub(super) fn value(model: &Svgp) -> Result<f64> {
     let shared = Shared::new(model)?;
-    let parts = each_block(model, None, |x, row| expected(model, row, &mut shared.block(model, x)))?;
+    let parts = each_block(model, None, |x, row| expected(model, row, &mut shared.block(model, x), &mut []))?;
     finite(model.weight * parts.iter().sum::<f64>() - divergence(model))
 }
 
@@ -164,10 +173,12 @@ pub(super) fn gradient(model: &Svgp, rows: Option<&[usize]>, grad: &mut [f64]) -
     let scale = model.weight * rows.map_or(1.0, |r| model.x.rows() as f64 / r.len() as f64);
     let parts = each_block(model, rows, |x, row| {
         let mut at = shared.block(model, x);
-        let value = scale * expected(model, row, &mut at)?;
+        let mut lambda = Buffer::filled(0.0, param::count(&model.observations));
+        let value = scale * expected(model, row, &mut at, &mut lambda)?;
         at.mean.scale(scale);
         at.var.scale(scale);
-        Ok(sums(model, &shared, at, value))
+        lambda.iter_mut().for_each(|l| *l *= scale);
+        Ok(sums(model, &shared, at, value, lambda))
     })?;
     let mut parts = parts.into_iter();
     let mut total = parts.next().expect("at least one row");
@@ -186,12 +197,13 @@ impl Sums {
         self.h.iter_mut().zip(&other.h).for_each(|(a, b)| a.add_scaled(1.0, b));
         self.m_bar.iter_mut().zip(&other.m_bar).for_each(|(a, b)| *a += b);
         self.theta.iter_mut().zip(&other.theta).for_each(|(a, b)| *a += b);
+        self.lambda.iter_mut().zip(&other.lambda).for_each(|(a, b)| *a += b);
         self.z.add_scaled(1.0, &other.z);
     }
 }
 
 /// `at` holds ḡ and s̄ in the place of means and variances.
-fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64) -> Sums {
+fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64, lambda: Buffer<f64>) -> Sums {
     let (latents, b) = (at.mean.rows(), at.x.rows());
     let z = &model.z.value;
     let mut a_bar = linalg::mul_tn(&model.q_mean.value, &at.mean);
@@ -214,7 +226,7 @@ fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64) -> Sums {
     let grad = KernelGrad { theta: &mut theta, x: None, z: None };
     model.kernel.diag_adjoint(&at.x, &diag_bar, grad);
     let m_bar = Buffer::of((0..latents).map(|c| at.mean.row(c).iter().sum()));
-    Sums { value, mean: linalg::mul_nt(&at.mean, &at.a), h, m_bar, theta, z: z_bar }
+    Sums { value, mean: linalg::mul_nt(&at.mean, &at.a), h, m_bar, theta, lambda, z: z_bar }
 }
 
 /// From the sums over all rows to the gradient, in the order of the parameters.
@@ -233,7 +245,8 @@ fn write(model: &Svgp, shared: &Shared, total: &mut Sums, grad: &mut [f64]) {
 
     total.mean.add_scaled(-1.0, &model.q_mean.value);
     let mut rest = grad;
-    for part in [&total.theta[..], &total.m_bar, total.z.as_slice(), total.mean.as_slice()] {
+    let (z, mean) = (total.z.as_slice(), total.mean.as_slice());
+    for part in [&total.theta[..], &total.lambda, &total.m_bar, z, mean] {
         let (mine, others) = rest.split_at_mut(part.len());
         mine.copy_from_slice(part);
         rest = others;

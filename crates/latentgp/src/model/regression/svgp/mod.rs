@@ -1,4 +1,4 @@
-//! Sparse variational inference for classes and counts: many rows, M inducing inputs.
+//! Sparse variational inference for classes, counts and values with outliers: many rows, M inducing inputs.
 //!
 //! ```text
 //! f_c(x) = m_c + a(x)ᵀv_c,  a(x) = L⁻¹k(Z, x),  Kzz = LLᵀ,  v_c ~ N(0, I),  q(v_c) = N(μ_c, T_cT_cᵀ)
@@ -226,6 +226,7 @@ impl Svgp {
 impl Parameterized for Svgp {
     fn params(&self) -> Vec<(String, &Param)> {
         let mut all = param::prefixed("kernel", self.kernel.params());
+        all.extend(param::prefixed("likelihood", self.observations.params()));
         all.extend([
             ("mean".to_string(), &self.mean),
             ("z".to_string(), &self.z),
@@ -238,6 +239,7 @@ impl Parameterized for Svgp {
 
     fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
         let mut all = param::prefixed("kernel", self.kernel.params_mut());
+        all.extend(param::prefixed("likelihood", self.observations.params_mut()));
         all.extend([
             ("mean".to_string(), &mut self.mean),
             ("z".to_string(), &mut self.z),
@@ -250,11 +252,13 @@ impl Parameterized for Svgp {
 
     fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
         self.kernel.each_param(visit);
+        self.observations.each_param(visit);
         [&self.mean, &self.z, &self.q_mean, &self.q_diagonal, &self.q_lower].into_iter().for_each(visit);
     }
 
     fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
         self.kernel.each_param_mut(visit);
+        self.observations.each_param_mut(visit);
         [&mut self.mean, &mut self.z, &mut self.q_mean, &mut self.q_diagonal, &mut self.q_lower]
             .into_iter()
             .for_each(visit);
@@ -268,6 +272,10 @@ impl Model for Svgp {
             None => bound::value(self),
             Some(grad) => bound::gradient(self, self.rows.as_deref(), grad),
         }
+    }
+
+    fn constant(&self) -> f64 {
+        self.weight * self.observations.log_jacobian()
     }
 
     fn posterior(&self) -> Result<Posterior> {

@@ -4,9 +4,10 @@ use super::*;
 use crate::check::{self, relative_error};
 use crate::evidence::{Collapse, collapsed};
 use crate::kernel::Rbf;
+use crate::likelihood::StudentT;
 use crate::likelihood::tests::Gaussian;
 use crate::model::regression::laplace::tests::{every_kind, inputs, kernel};
-use crate::model::{Laplace, fit};
+use crate::model::{Laplace, SparseOptions, SparseRegression, fit};
 use crate::optim::{Adam, Lbfgs, quiet};
 use rand_distr::{Distribution, StandardNormal};
 
@@ -35,10 +36,18 @@ fn exactly() -> Lbfgs {
     Lbfgs { gradient_tolerance: 1e-8, value_tolerance: 1e-15, ..Lbfgs::default() }
 }
 
+/// Values around a curve, with outliers.
+fn with_outliers(n: usize, df: f64) -> Observations {
+    let x = inputs(n);
+    let value = |i: usize| 40.0 + 3.0 * x[(i, 0)].cos() + if i % 9 == 4 { 25.0 } else { 0.0 };
+    Observations::new((0..n).map(value).collect(), StudentT::new(df).unwrap()).unwrap()
+}
+
 #[test]
 fn gradients_agree_with_differences() {
     let weights = [1.0, 0.5];
-    for (observations, weight) in every_kind(37).into_iter().flat_map(|o| weights.map(|w| (o.clone(), w))) {
+    let kinds = every_kind(37).into_iter().chain([with_outliers(37, 4.0)]);
+    for (observations, weight) in kinds.flat_map(|o| weights.map(|w| (o.clone(), w))) {
         let mut model = crooked(37, observations);
         model.weight = weight;
         check::model(&model, GRADIENT).unwrap_or_else(|e| panic!("{}: {e}", model.observations.expression()));
@@ -79,6 +88,82 @@ fn a_gaussian_likelihood_reaches_the_collapsed_bound() {
     let best = collapsed(&of).unwrap().value;
     let found = model.log_evidence(None).unwrap();
     assert!((found - best).abs() < 1e-8 * best.abs(), "{found} against {best}");
+}
+
+#[test]
+fn many_degrees_of_freedom_are_a_gaussian_likelihood() {
+    let n = 30;
+    let mut model = crooked(n, with_outliers(n, 1e9));
+    let (name, scale) = model.params_mut().swap_remove(param::count(&kernel()) - 1);
+    assert_eq!(name, "likelihood.scale");
+    scale.set(0.4);
+    let Observations::One { y, likelihood } = &model.observations else { panic!("one function") };
+    let unit = (-likelihood.log_jacobian()).exp();
+    let centre = likelihood.response(0.0);
+    let z = y.iter().map(|y| (y - centre) / unit).collect();
+    let gaussian = crooked(n, Observations::new(z, Gaussian { noise: 0.16 }).unwrap());
+    let limit = gaussian.log_evidence(None).unwrap() - n as f64 * unit.ln();
+    let found = model.log_evidence(None).unwrap();
+    assert!((found - limit).abs() < 1e-4 * limit.abs(), "{found} against {limit}");
+}
+
+#[test]
+fn the_units_of_values_are_those_of_the_data() {
+    let n = 25;
+    let model = crooked(n, with_outliers(n, 4.0));
+    let Observations::One { y, .. } = &model.observations else { panic!("one function") };
+    let larger = y.iter().map(|y| 1000.0 * y - 7.0).collect();
+    let other = crooked(n, Observations::new(larger, StudentT::new(4.0).unwrap()).unwrap());
+    let (a, b) = (model.varying_evidence(None).unwrap(), other.varying_evidence(None).unwrap());
+    assert!((a - b).abs() < 1e-9 * a.abs(), "{a} {b}");
+    let shift = model.log_evidence(None).unwrap() - other.log_evidence(None).unwrap();
+    assert!((shift - n as f64 * 1000f64.ln()).abs() < 1e-7, "{shift}");
+    let at = |m: &Svgp| m.observations.likelihood().unwrap().moments(0.3, 0.2);
+    let (few, many) = (at(&model), at(&other));
+    assert!((many.0 - (1000.0 * few.0 - 7.0)).abs() < 1e-8 && (many.1 / few.1 / 1e6 - 1.0).abs() < 1e-12);
+}
+
+/// y = sin 2x + 0.1 ε, with one row in ten off by 3 ε.
+fn contaminated(n: usize, seed: u64) -> (Mat, Vec<f64>) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };
+    let x = Mat::from_fn(n, 1, |i, _| 6.0 * i as f64 / n as f64 - 3.0);
+    let y = (0..n).map(|i| {
+        let (noise, off) = (0.1 * normal(), 3.0 * normal());
+        (2.0 * x[(i, 0)]).sin() + noise + if i % 10 == 7 { off } else { 0.0 }
+    });
+    let y = y.collect();
+    (x, y)
+}
+
+#[test]
+fn outliers_do_not_bend_the_function() {
+    for seed in 0..3 {
+        let (x, y) = contaminated(200, seed);
+        let at = Mat::from_fn(101, 1, |i, _| 0.058 * i as f64 - 2.9);
+        let truth: Vec<f64> = (0..at.rows()).map(|i| (2.0 * at[(i, 0)]).sin()).collect();
+        let rmse = |p: &[f64]| crate::metrics::rmse(&truth, p).unwrap();
+
+        let observations = Observations::from_expression("student_t", &Mat::column(&y), 0).unwrap();
+        let mut robust = Svgp::new(x.clone(), observations, Rbf::new(1), 20, 0).unwrap();
+        fit(&mut robust, &Lbfgs::default(), &mut quiet).unwrap();
+        let found = robust.latents(&at).unwrap().observed(robust.observations.likelihood().unwrap()).unwrap();
+        let ours = rmse(found.mean.as_slice());
+
+        let options = SparseOptions { inducing: 20, ..SparseOptions::default() };
+        let mut gaussian = SparseRegression::new(x, None, Mat::column(&y), Rbf::new(1), &options).unwrap();
+        fit(&mut gaussian, &Lbfgs::default(), &mut quiet).unwrap();
+        let theirs = rmse(gaussian.posterior().unwrap().predict(&at).unwrap().mean.as_slice());
+
+        let (evidence, other) = (robust.log_evidence(None).unwrap(), gaussian.log_evidence(None).unwrap());
+        println!("seed {seed}: rmse {ours:.4} against {theirs:.4}, bounds {evidence:.1} and {other:.1}");
+        assert!(ours < 0.05 && ours < 0.4 * theirs, "{ours} against {theirs}");
+        assert!(evidence > other + 50.0, "{evidence} against {other}");
+        // The noise is that of the rows that are not off.
+        let scale = robust.params().swap_remove(2).1.get();
+        let unit = (-robust.observations.likelihood().unwrap().log_jacobian()).exp();
+        assert!((0.06..0.14).contains(&(scale * unit)), "{}", scale * unit);
+    }
 }
 
 #[test]
