@@ -58,13 +58,11 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
 
     @property
     def _likelihood(self) -> str:
-        return "bernoulli" if len(self.classes_) == 2 else "categorical"
-
-    def _options(self, X, uncertain):
-        two = len(self.classes_) == 2
-        if not two and self.link != "logit":
+        if len(self.classes_) == 2:
+            return f"bernoulli(link={self.link})"
+        if self.link != "logit":
             raise ValueError(f"link={self.link!r} goes with two classes, found {len(self.classes_)}: leave it out")
-        return {**super()._options(X, uncertain), "link": self.link if two else None}
+        return "categorical"
 
     @fitting
     def fit(self, X, y, X_std=None):

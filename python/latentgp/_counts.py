@@ -37,7 +37,7 @@ class GPCountRegressor(LikelihoodEstimator, Regressor):
     True
     """
 
-    _likelihood = "poisson"
+    _likelihood = "poisson(whole=false)"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

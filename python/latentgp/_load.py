@@ -95,4 +95,10 @@ def _told(model, kernel):
         return GPNarx, given
     _, _, _, inducing, directions = model.sizes
     given.update(n_inducing=inducing, n_components=directions)
-    return {"gaussian": GAUSSIAN[model.name], "poisson": GPCountRegressor}.get(model.likelihood, GPClassifier), given
+    if model.likelihood in ("bernoulli", "categorical"):
+        return GPClassifier, given
+    if model.likelihood == "poisson":
+        return GPCountRegressor, given
+    if model.likelihood != "gaussian":
+        given.update(likelihood=model.likelihood, scale="standardize")
+    return GAUSSIAN[model.name], given

@@ -84,6 +84,8 @@ class SparseGPRegressor(Regressor):
     {kernel_of_inputs}
     expectation : str, default="auto"
         How kernels are averaged over uncertain inputs; not with FITC.
+    likelihood : str, default="gaussian"
+        The noise: Gaussian, or ``"student_t(df=4)"`` for targets with outliers, of which there is one then.
     fitc : bool, default=False
         FITC in the place of the variational bound; inputs must not be missing then.
     {scale}
@@ -112,20 +114,26 @@ class SparseGPRegressor(Regressor):
     _parameter_constraints = {
         "n_inducing": [at_least(1)],
         "expectation": [str],
+        "likelihood": [str],
         "fitc": ["boolean"],
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(self, n_inducing=50, *, kernel="rbf", expectation="auto", fitc=False, scale="standardize", max_iter=1000,
-                 restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+    def __init__(self, n_inducing=50, *, kernel="rbf", expectation="auto", likelihood="gaussian", fitc=False,
+                 scale="standardize", max_iter=1000, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     @property
     def _gaps(self) -> bool:
-        return not self.fitc
+        return not self.fitc and self.likelihood == "gaussian"
 
     def _options(self, X, uncertain):
         options = super()._options(X, uncertain)
+        if self.likelihood != "gaussian":
+            # A likelihood has rules and units of its own.
+            usual = {"expectation": "auto", "scale": "standardize"}
+            own = {name: None if getattr(self, name) == value else getattr(self, name) for name, value in usual.items()}
+            options.update(likelihood=self.likelihood, **own)
         if self.fitc:
             options.update(fitc=True, expectation=None if self.expectation == "auto" else self.expectation)
         return options

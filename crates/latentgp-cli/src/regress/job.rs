@@ -1,10 +1,11 @@
 //! What a regression is about: the recipe that the options fill.
 
+use super::Args;
 use super::rows::Rows;
-use super::{Args, Noise};
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
 use clap::ValueEnum;
+use latentgp::likelihood::Kind;
 use latentgp::recipe::Recipe;
 
 /// Directions of a projection where none are asked for.
@@ -29,9 +30,12 @@ impl Args {
     pub fn recipe(&self, common: &Common) -> Outcome<Recipe> {
         Ok(Recipe {
             model: self.model.as_ref().map_or(String::new(), name),
-            likelihood: self.likelihood.as_ref().map(name),
-            link: self.link.as_ref().map(name),
-            whole_counts: true,
+            likelihood: match (&self.likelihood, &self.link) {
+                (Some(text), Some(link)) if text == "bernoulli" => {
+                    Some(format!("bernoulli(link={})", name(link)))
+                }
+                (likelihood, _) => likelihood.clone(),
+            },
             kernel: self.kernel.clone(),
             expectation: self.expectation.clone(),
             max_nodes: self.max_nodes,
@@ -66,6 +70,7 @@ impl Job {
         recipe.check()?;
         let what = format!("--model {}", recipe.model);
         for (given, works, option) in [
+            (args.link.is_some(), args.likelihood.as_deref() == Some("bernoulli"), "--link"),
             (args.loo, recipe.model == "gp" && gaussian, "--loo"),
             (!args.input_std.is_empty(), recipe.model != "gp", "--input-std"),
         ] {
@@ -88,12 +93,12 @@ impl Job {
 
     /// Whether classes are the target.
     pub fn classes(&self) -> bool {
-        matches!(self.recipe.likelihood(), "bernoulli" | "categorical")
+        self.recipe.observed() == Ok(Kind::Classes)
     }
 
     /// Whether there are two classes.
     pub fn two_classes(&self) -> bool {
-        self.recipe.likelihood() == name(&Noise::Bernoulli)
+        self.recipe.likelihood() == "bernoulli"
     }
 
     /// Whether inputs may be missing.

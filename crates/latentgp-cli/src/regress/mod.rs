@@ -34,7 +34,7 @@ Examples:
   latentgp regress sky.csv --target mag --model sparse --input-std ra=ra_err,dec=dec_err --out sky.lgp",
     after_help = "\
 All columns but the targets are inputs, which must be numbers and are standardised inside; columns of text are
-left out with --exclude or --id, or are targets as classes. Rows without a target are left out; inputs may be
+left out with --exclude or --id, or are targets as classes. `--likelihood student_t` is for values with outliers (--model sparse). Rows without a target are left out; inputs may be
 missing with --model sparse, here and in predictions, where a missing cell has the mean and the variance of its
 column. Ctrl-C stops the fit, saves the best state to --out and says how to go on.
 
@@ -88,9 +88,9 @@ pub struct Args {
     /// The model [default: gp]
     #[arg(long, value_enum, help_heading = "Model")]
     model: Option<ModelName>,
-    /// What is observed [default: gaussian]
-    #[arg(long, value_enum, help_heading = "Model")]
-    likelihood: Option<Noise>,
+    /// What is observed: gaussian, bernoulli, categorical, poisson, student_t, … [default: gaussian]
+    #[arg(long, value_name = "LIKELIHOOD", help_heading = "Model", value_parser = likelihood)]
+    likelihood: Option<String>,
     /// A kernel expression, such as matern32 or "rbf + linear" [default: rbf]
     #[arg(long, short, value_name = "KERNEL", help_heading = "Model")]
     kernel: Option<String>,
@@ -157,16 +157,12 @@ enum ModelName {
     Vdmgp,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-enum Noise {
-    /// Numbers with noise
-    Gaussian,
-    /// Two classes
-    Bernoulli,
-    /// Several classes
-    Categorical,
-    /// Counts
-    Poisson,
+/// `gaussian`, or a likelihood that the library knows.
+fn likelihood(text: &str) -> Result<String, String> {
+    match text == "gaussian" {
+        true => Ok(text.into()),
+        false => latentgp::likelihood::named(text).map(|_| text.into()).map_err(|e| e.to_string()),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]

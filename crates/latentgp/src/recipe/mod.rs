@@ -34,6 +34,7 @@ use crate::error::{Error, Result};
 use crate::expectation::{self, Auto, Expectation};
 use crate::fit::{self, Fitted, OnIteration, Plan, Run, Schedule};
 use crate::kernel::{self, Kernel};
+use crate::likelihood::{self, Kind};
 use crate::mat::Mat;
 use crate::model::{BayesianGplvm, Jitter, LatentSpace, MeanKind, Model, Narx, Regressor};
 use serde::{Deserialize, Serialize};
@@ -44,12 +45,8 @@ use serde::{Deserialize, Serialize};
 pub struct Recipe {
     /// The model's name, one of those in [`FAMILIES`].
     pub model: String,
-    /// What is observed: `gaussian` or an expression of a likelihood.
+    /// What is observed: `gaussian`, or an expression of [`likelihood::names`](crate::likelihood::names).
     pub likelihood: Option<String>,
-    /// How a latent value becomes a probability, of two classes: `logit` or `probit`.
-    pub link: Option<String>,
-    /// Whether counts have to be whole numbers.
-    pub whole_counts: bool,
     /// The kernel, as an expression.
     pub kernel: Option<String>,
     /// How Ψ-statistics are computed, as an expression.
@@ -217,6 +214,14 @@ impl Recipe {
         name.split('(').next().unwrap_or(name)
     }
 
+    /// What is observed.
+    pub fn observed(&self) -> Result<Kind> {
+        match &self.likelihood {
+            Some(expression) if !self.is_gaussian() => Ok(likelihood::named(expression)?.kind),
+            _ => Ok(Kind::Values),
+        }
+    }
+
     /// Whether the noise is Gaussian.
     pub fn is_gaussian(&self) -> bool {
         self.likelihood() == "gaussian"
@@ -369,7 +374,6 @@ mod tests {
             Recipe { mean: Some(MeanKind::Linear), ..Recipe::of("sparse") },
             Recipe { likelihood: Some("poisson".into()), scale: Some(Scale::None), ..usual.clone() },
             Recipe { expectation: Some("unscented".into()), ..Recipe::of("ppca") },
-            Recipe { link: Some("probit".into()), ..usual.clone() },
         ] {
             assert!(matches!(wrong.check(), Err(Error::NoEffect { .. })), "{wrong:?}");
         }

@@ -46,10 +46,9 @@ pub fn family_of(model: &str) -> Result<Family> {
 }
 
 /// The options that are numbers or names, as fields of a [`Recipe`].
-pub const OPTIONS: [&str; 18] = [
+pub const OPTIONS: [&str; 17] = [
     "model",
     "likelihood",
-    "link",
     "kernel",
     "expectation",
     "max_nodes",
@@ -76,9 +75,9 @@ impl Recipe {
             return Err(Error::invalid("model", expected, model));
         }
         let latent = family == Family::Latent;
+        self.observed()?;
         for (given, works, option) in [
             (self.likelihood.is_some() && !gaussian, family == Family::Regression, "likelihood"),
-            (self.link.is_some(), self.likelihood() == "bernoulli", "link"),
             (self.kernel.is_some() && self.kernel_text() != "linear", model != "ppca", "kernel"),
             (self.inducing.is_some(), !matches!(model, "gp" | "gplvm" | "ppca"), "inducing"),
             (self.latent_dim.is_some(), latent || matches!(model, "spgp-dr" | "vdmgp"), "latent_dim"),
@@ -135,7 +134,6 @@ impl Recipe {
             let number = |n: Option<usize>| n.map(|n| n.to_string());
             match option {
                 "likelihood" => of.likelihood.clone(),
-                "link" => of.link.clone(),
                 "kernel" => of.kernel.clone(),
                 "expectation" => {
                     let rule =

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::expectation::Gaussians;
 use crate::fit::Restarts;
 use crate::kernel::Kernel;
-use crate::likelihood::{Link, Observations};
+use crate::likelihood::Observations;
 use crate::mat::Mat;
 use crate::model::{
     Jitter, Laplace, ProjectionStart, Regression, RegressionOptions, Regressor, SparseOptions,
@@ -34,7 +34,7 @@ impl Recipe {
         let kernel = self.kernel_on(dim, kernel)?;
         match self.is_gaussian() {
             true => self.of_values(data, kernel, dim),
-            false => self.of_classes_or_counts(data, kernel),
+            false => self.by_likelihood(data, kernel),
         }
     }
 
@@ -129,8 +129,8 @@ impl Recipe {
         }
     }
 
-    /// Classes, by their numbers, and counts.
-    fn of_classes_or_counts(&self, data: Pairs, kernel: Box<dyn Kernel>) -> Result<Box<dyn Job>> {
+    /// A likelihood that is not Gaussian.
+    fn by_likelihood(&self, data: Pairs, kernel: Box<dyn Kernel>) -> Result<Box<dyn Job>> {
         let observations = self.observations(&data)?;
         let inputs = Scaling::fit(&data.x, Scale::Standardize)?;
         let x = inputs.apply(&data.x)?;
@@ -165,21 +165,14 @@ impl Recipe {
         job(how.plan(start), move |m| Learnt::Regression(Regressor::Svgp(Box::new(m), inputs.clone())))
     }
 
+    /// What was observed; what cannot have been is the fault of the data.
     fn observations(&self, data: &Pairs) -> Result<Observations> {
-        let labels = || data.y.as_slice().iter().map(|c| *c as usize).collect::<Vec<usize>>();
-        match self.likelihood() {
-            "bernoulli" => Observations::bernoulli(&labels(), self.link()?),
-            "categorical" => Observations::categorical(&labels(), data.classes),
-            _ if self.whole_counts => Observations::poisson(data.y.as_slice()),
-            _ => Observations::intensities(data.y.as_slice()),
-        }
-    }
-
-    fn link(&self) -> Result<Link> {
-        match self.link.as_deref() {
-            None | Some("logit") => Ok(Link::Logit),
-            Some("probit") => Ok(Link::Probit),
-            Some(other) => Err(Error::invalid("link", "logit or probit", other)),
-        }
+        let expression = self.likelihood.as_deref().unwrap_or("gaussian");
+        Observations::from_expression(expression, &data.y, data.classes).map_err(|e| match e {
+            Error::Invalid { what, expected, found } => {
+                Error::data(what, format!("expected {expected}, found {found}"))
+            }
+            other => other,
+        })
     }
 }
