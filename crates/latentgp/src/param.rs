@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn many_numbers_go_in_pieces_to_the_same_bits() {
-        const LEN: usize = 2 * blocks::MANY + 7;
+        const LEN: usize = 2 * blocks::MIN_NUMBERS + 7;
         let u: Vec<f64> = (0..LEN).map(|i| 3.0 * (i as f64).sin()).collect();
         let grad: Vec<f64> = (0..LEN).map(|i| (0.7 * i as f64).cos()).collect();
         for t in ALL {

@@ -267,7 +267,7 @@ pub struct Cost {
     pub nodes: f64,
     /// Kernel evaluations of one pass over all points.
     pub evaluations: f64,
-    /// Working memory in bytes, besides the inputs, and besides the 40 MB at the most that a fit keeps for the way back.
+    /// Working memory in bytes, besides the inputs, and besides the 40 MB at the most that a fit keeps for the backward pass.
     pub bytes: f64,
 }
 

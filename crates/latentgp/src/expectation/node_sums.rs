@@ -1,8 +1,8 @@
 //! The sums of a rule over its nodes, and their adjoint; see [`rule`](super::rule) for the formulas.
 //!
-//! Points and nodes go in [`tiles`](super::nodes) of some hundred places, in lanes. What is dear is kept for the way back
-//! where there is little of it, and computed again otherwise, so that memory beyond some 40 MB stays O(NM + M²) for any
-//! number of nodes.
+//! The sums go over [`tiles`](super::nodes) of some hundred columns. What is expensive to compute is kept for the backward pass
+//! where that takes at most 40 MB, and computed again otherwise: apart from these, memory is O(NM + M²) for any number of
+//! nodes.
 
 use super::nodes::{Drawn, Nodes, Tile};
 use super::rule::{Rule, weights};
@@ -18,25 +18,25 @@ use crate::scratch::{self, Buffer};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// So many numbers, 40 MB, are kept for the way back: the kernel's values, and what they are made of.
-const MOST_KEPT: f64 = 5e6;
-/// So many, 2 MB, where they are cheap.
-const MOST_CHEAP: f64 = 2.5e5;
+/// At most this many numbers, 40 MB, are kept for the backward pass: the kernel's values, and what its adjoint needs.
+const MAX_KEPT: f64 = 5e6;
+/// At most this many, 2 MB, of kernels that are cheap to compute again.
+const MAX_KEPT_CHEAP: f64 = 2.5e5;
 
-/// Points of a tile at the most.
-const MOST_POINTS: usize = 208;
+/// A tile has at most this many points.
+const MAX_POINTS: usize = 208;
 
-/// The nodes of all points, their weights, and what they meet.
+/// The nodes of all points and their weights.
 pub(super) struct Plan<'a, R: Rule> {
     nodes: Nodes<'a, R>,
     weights: Mat,
     /// The weight of every node, where all have the same.
     common: Option<f64>,
-    /// Where given, Ψ2 is whitened by this factor of Kzz.
+    /// L⁻¹, where Ψ2 is to be whitened.
     whiten: Option<Whitener<'a>>,
 }
 
-/// The weight that all nodes have, where they have one.
+/// The weight of every node, where all have the same.
 pub(crate) fn common(weights: &[f64]) -> Option<f64> {
     weights.first().copied().filter(|first| weights.iter().all(|w| w == first))
 }
@@ -49,7 +49,7 @@ pub(crate) fn doubled(psi2_bar: &Mat, by: f64) -> Mat {
     sum
 }
 
-/// Multiplies the columns of each node by its weight.
+/// Multiplies the columns of K of each node by its weight.
 fn weigh(k: &mut Mat, points: usize, weights: &[f64]) {
     for j in 0..k.rows() {
         for (node, w) in k.row_mut(j).chunks_exact_mut(points).zip(weights) {
@@ -58,25 +58,25 @@ fn weigh(k: &mut Mat, points: usize, weights: &[f64]) {
     }
 }
 
-/// What is kept of the tiles for the way back.
+/// What the forward pass keeps of its tiles.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Keep {
     /// Nothing at all.
     Nothing,
     /// ξ, where it was drawn.
     Nodes,
-    /// K, and what it is made of.
+    /// K, and what its adjoint needs.
     All,
 }
 
-/// Tiles that are kept, in a list that is used again.
+/// Tiles that are kept, in a list whose memory is used again.
 #[derive(Default)]
 pub(super) struct Tiles(Vec<Tile>);
 
-/// Lists that no tile is in.
+/// Empty lists.
 static LISTS: Mutex<Vec<Vec<Tile>>> = Mutex::new(Vec::new());
-/// So many of them are kept.
-const MOST_LISTS: usize = 64;
+/// At most this many empty lists are kept.
+const MAX_LISTS: usize = 64;
 
 impl Tiles {
     fn take() -> Self {
@@ -89,7 +89,7 @@ impl Drop for Tiles {
         self.0.clear();
         if self.0.capacity() > 0 {
             let mut lists = LISTS.lock().unwrap_or_else(PoisonError::into_inner);
-            if lists.len() < MOST_LISTS {
+            if lists.len() < MAX_LISTS {
                 lists.push(std::mem::take(&mut self.0));
             }
         }
@@ -125,28 +125,28 @@ impl<R: Rule> Plan<'_, R> {
         self.weights.len().saturating_mul(m * (16 + m / 4))
     }
 
-    /// What is worth to be kept for the way back.
+    /// What is worth keeping for the backward pass.
     pub fn keeps(&self) -> Keep {
-        let places = self.nodes.count as f64 * self.nodes.of.q.n() as f64;
+        let columns = self.nodes.count as f64 * self.nodes.of.q.n() as f64;
         let (m, dim) = (self.nodes.of.z.rows(), self.nodes.of.q.dim());
         let blocks = self.nodes.blocks;
-        let most = if blocks.is_cheap() { MOST_CHEAP } else { MOST_KEPT };
-        if places * (blocks.kept() + m + 2 * dim) as f64 <= most {
+        let max = if blocks.is_cheap() { MAX_KEPT_CHEAP } else { MAX_KEPT };
+        if columns * (blocks.kept() + m + 2 * dim) as f64 <= max {
             Keep::All
-        } else if self.nodes.are_drawn() && places * dim as f64 <= MOST_KEPT {
+        } else if self.nodes.are_drawn() && columns * dim as f64 <= MAX_KEPT {
             Keep::Nodes
         } else {
             Keep::Nothing
         }
     }
 
-    /// Ψ0, the lower triangle of Ψ2, and what is kept of some points; adds their rows of Ψ1.
+    /// Ψ0, the lower triangle of Ψ2 and the kept tiles of some points; adds their rows of Ψ1.
     fn forward(&self, points: Range<usize>, psi1: &mut [f64], keep: Keep) -> (f64, Mat, Tiles) {
         let (m, from) = (self.nodes.of.z.rows(), points.start);
         let (mut psi0, mut psi2, mut work) = (0.0, Mat::zeros(m, m), Work::default());
         let (mut white, mut weighted) = (Mat::default(), Mat::default());
         let mut kept = if keep == Keep::Nothing { Tiles::default() } else { Tiles::take() };
-        for points in even_groups(points, MOST_POINTS) {
+        for points in even_groups(points, MAX_POINTS) {
             let (rows, mut drawn) = (points.len(), Drawn::default());
             let psi1 = &mut psi1[(points.start - from) * m..(points.end - from) * m];
             scratch::shape(&mut work.shared, m, rows);
@@ -192,7 +192,7 @@ impl<R: Rule> Plan<'_, R> {
         (psi0, psi2, kept)
     }
 
-    /// Ψ, and what is kept of each part.
+    /// Ψ, and the kept tiles of each part.
     pub fn psi(&self, keep: Keep) -> (Psi, Parts<Tiles>) {
         let (n, m) = (self.nodes.of.q.n(), self.nodes.of.z.rows());
         let mut psi = Psi::zeros(n, m);
@@ -212,7 +212,7 @@ impl<R: Rule> Plan<'_, R> {
         (psi, kept)
     }
 
-    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄. `doubled` is Ψ̄2 + Ψ̄2ᵀ, by the weight that nodes have in common.
+    /// θ̄ and Z̄ of some points; adds their rows of μ̄ and S̄. `doubled` is Ψ̄2 + Ψ̄2ᵀ, times the weight of every node where all have the same.
     fn backward(
         &self,
         points: Range<usize>,
@@ -228,7 +228,7 @@ impl<R: Rule> Plan<'_, R> {
         let (mut work, mut kept) = (Work::default(), kept.iter());
         let (mut k_bar, mut x_bar) = (Mat::default(), Mat::default());
         let mut gathered = self.nodes.blocks.gather();
-        for points in even_groups(points, MOST_POINTS) {
+        for points in even_groups(points, MAX_POINTS) {
             let (rows, own) = (points.len(), (points.start - from) * dim..(points.end - from) * dim);
             scratch::shape(&mut work.shared, m, rows);
             for (i, n) in points.clone().enumerate() {
@@ -272,7 +272,7 @@ impl<R: Rule> Plan<'_, R> {
         (theta, z_bar)
     }
 
-    /// Adds the gradient, from what each part kept.
+    /// Adds the gradient; `kept` has the tiles of each part, or nothing.
     pub fn psi_adjoint(&self, kept: &[Tiles], bar: &Psi, grad: PsiGrad<'_>) {
         let n = self.nodes.of.q.n();
         if n == 0 || self.nodes.of.z.rows() == 0 || self.nodes.of.q.dim() == 0 {
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn tiles_that_were_kept_give_the_gradient_of_those_computed_again() {
-        const MANY: usize = MOST_KEPT as usize / 63 + 1;
+        const MANY: usize = MAX_KEPT as usize / 63 + 1;
         let kernels =
             ["rational_quadratic", "mlp(hidden=[4, 3], base=rbf)", "periodic(dims=[0]) * linear + matern32"];
         for kernel in kernels.map(|k| kernel::parse(k, 2).unwrap()) {

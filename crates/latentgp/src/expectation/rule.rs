@@ -11,7 +11,7 @@
 //! cheap there, have sums of their own: [`star_sums`](crate::fast::star_sums).
 
 use super::node_sums::{Keep, Plan};
-use super::nodes::{TILE, lanes};
+use super::nodes::{TILE, padded};
 use super::{AdjointFn, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiInputs};
 use crate::blocks::part_rows;
 use crate::error::{Error, Result};
@@ -154,7 +154,7 @@ impl<R: Rule> Expectation for R {
         let nodes = self.count(q);
         let shared = if self.has_own_nodes() { 0.0 } else { nodes * q as f64 };
         let parts = n.div_ceil(part_rows(n.max(1))) as f64;
-        let tile = (lanes(TILE) * (5 * m + 6 * q)) as f64;
+        let tile = (padded(TILE) * (5 * m + 6 * q)) as f64;
         let numbers = shared + (n * m + m * m) as f64 + parts * ((m * m + 6 * m * q) as f64 + tile);
         Cost { nodes, evaluations: nodes * n as f64 * m as f64, bytes: 8.0 * numbers }
     }

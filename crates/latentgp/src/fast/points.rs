@@ -4,8 +4,8 @@ use crate::expectation::Gaussians;
 use crate::mat::Mat;
 use std::ops::Range;
 
-/// Some points: μ, √S and their gradients, Q×B. Where B is more than there are points, the last is repeated; whoever uses the
-/// columns beyond gives them the adjoint 0.
+/// Some points: μ, √S and their gradients, Q×B. Where B is more than there are points, the last is repeated, and its
+/// copies have the adjoint 0.
 #[derive(Default)]
 pub(crate) struct Points {
     pub points: Range<usize>,

@@ -13,17 +13,17 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A buffer of at most so many numbers, 4 MB, is small: it always goes back to a pool.
+/// A buffer of at most this many numbers, 4 MB, is small: it always goes back to a pool.
 const SMALL: usize = 1 << 19;
 const CLASSES: usize = size_class(SMALL) + 1;
-/// A thread keeps no buffer of more than so many numbers for itself.
+/// A thread keeps no buffer of more than this many numbers for itself.
 const MAX_LOCAL: usize = 1 << 16;
-/// A thread keeps about so many numbers of each size class: a few megabytes of all classes together.
+/// A thread keeps about this many numbers of each size class: a few megabytes of all classes together.
 const LOCAL_NUMBERS: usize = 1 << 15;
-/// The shared pool keeps at most so many large buffers, and so many small ones of a size class.
+/// The shared pool keeps at most this many large buffers, and this many small ones of a size class.
 const MAX_LARGE_BUFFERS: usize = 256;
 const MAX_PER_CLASS: usize = 1 << 14;
-/// The shared pool keeps at most so many numbers in large buffers, 34 MB, and in small ones, 67 MB: half as much again as a
+/// The shared pool keeps at most this many numbers in large buffers, 34 MB, and in small ones, 67 MB: half as much again as a
 /// rule keeps for its backward pass.
 const MAX_LARGE_NUMBERS: usize = 1 << 22;
 const MAX_SMALL_NUMBERS: usize = 1 << 23;
@@ -76,7 +76,7 @@ impl Shared {
         self.small[class].pop().inspect(|buffer| self.small_numbers -= buffer.capacity())
     }
 
-    /// Makes room for so many numbers of a size class: drops buffers of classes that were last asked for before it was.
+    /// Makes room for this many numbers of a size class: drops buffers of classes that were last asked for before it was.
     fn evict(&mut self, class: usize, numbers: usize) -> Refused {
         let mut evicted = Refused::new();
         while self.small_numbers + numbers > MAX_SMALL_NUMBERS {

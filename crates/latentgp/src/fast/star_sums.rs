@@ -25,11 +25,11 @@ use crate::scratch::{self, Buffer};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A tile has at most about so many numbers of K: in the backward pass K, its slopes and K̄ fit the second-level cache together.
+/// A tile has at most about this many numbers of K: in the backward pass K, its slopes and K̄ fit the second-level cache together.
 const TILE_NUMBERS: usize = 1 << 14;
-/// A tile has at most so many points.
+/// A tile has at most this many points.
 const TILE_POINTS: usize = 64;
-/// K is kept for the backward pass if it has at most so many numbers in all. More would leave the cache, and computing them
+/// K is kept for the backward pass if it has at most this many numbers in all. More would leave the cache, and computing them
 /// again is as fast as reading them.
 const MAX_KEPT: usize = 1 << 18;
 
@@ -73,13 +73,13 @@ impl<'a> Stars<'a> {
         arms.saturating_mul(m * (16 + m / 4))
     }
 
-    /// The most points that a tile of so many numbers of K has.
+    /// The most points that a tile of `numbers` numbers of K has.
     fn tile_points(&self, numbers: usize) -> usize {
         let wide = self.arms[0].all().len() * self.of.z.rows();
         (numbers / wide / LANES * LANES).clamp(LANES, TILE_POINTS)
     }
 
-    /// Tiles of so many numbers at the most, with about as many points each.
+    /// Tiles of at most `numbers` numbers of K, with about as many points each.
     fn tiles(&self, points: Range<usize>, numbers: usize) -> impl Iterator<Item = Range<usize>> {
         let tiles = points.len().div_ceil(self.tile_points(numbers)).max(1);
         let each = points.len().div_ceil(tiles).next_multiple_of(LANES);

@@ -123,7 +123,7 @@ fn add_lower(alpha: f64, a: MatRef<'_, f64>, b: MatRef<'_, f64>, out: &mut Mat) 
     clear_registers();
 }
 
-/// L⁻¹ for many matrices.
+/// L⁻¹, prepared for many products.
 pub(crate) struct Whitener<'l> {
     of: &'l Cholesky,
     solver: Option<rows::Solver>,

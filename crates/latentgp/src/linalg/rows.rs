@@ -1,25 +1,25 @@
-//! Products of rows with rows, and triangular solves, for matrices of a few dozen rows that are much longer.
+//! Products a bᵀ, and triangular solves, for matrices of a few dozen long rows.
 //!
-//! Long rows are contiguous along the sum, so that tiles of dot products run from where the numbers are: nothing is packed,
-//! and a symmetric product costs little more than its half. A factor that solves for many matrices is packed once.
+//! Rows are contiguous along the sum, so that tiles of dot products read them in place, without packing, and a symmetric product
+//! costs little more than half a full one. A factor that solves for many matrices is packed once.
 
 use crate::fast::vmath::Numbers;
 use crate::fast::vmath::{Laned, Lanes, in_lanes};
 use crate::mat::Mat;
 use crate::scratch::Buffer;
 
-/// Rows are a multiple of so many numbers: a register of most machines.
-const TOGETHER: usize = 4;
-/// Rows of `a` in a tile; of `b` there are three, so that twelve sums stay in registers, or four where there are more of these.
-/// Each number read serves as many sums.
+/// The length of a row is a multiple of this: the numbers in a register of most machines.
+const LENGTH_MULTIPLE: usize = 4;
+/// A tile has this many rows of `a`, and three of `b`, or four on machines of more registers: its sums stay in registers, and each
+/// number that is read is used in several.
 const ROWS: usize = 4;
 
-/// Rows at the most: with more the backend does better.
-const FEW: usize = 128;
+/// For matrices of more rows the backend is faster.
+const MAX_ROWS: usize = 128;
 
-/// Whether this is the way for a matrix: with more rows, or rows that leave a rest, the backend's is.
+/// Whether products of this matrix are faster here than by the backend.
 pub(super) fn suits(a: &Mat) -> bool {
-    !a.is_empty() && a.rows() <= FEW && a.cols().is_multiple_of(TOGETHER)
+    !a.is_empty() && a.rows() <= MAX_ROWS && a.cols().is_multiple_of(LENGTH_MULTIPLE)
 }
 
 /// The lower triangle of out += alpha · a bᵀ.
@@ -65,7 +65,7 @@ impl AbtLower<'_> {
     }
 }
 
-/// The dot products of some rows with some others.
+/// All dot products of rows of `a` with rows of `b`.
 #[inline(always)]
 fn dots<const FMA: bool, const L: usize, const COLS: usize>(
     a: [&[f64]; ROWS],
@@ -96,29 +96,29 @@ fn dots<const FMA: bool, const L: usize, const COLS: usize>(
     dots
 }
 
-/// Columns that are solved for come in multiples of so many: two registers go together on most machines.
+/// A matrix that is solved for has a multiple of this many columns: two registers on most machines.
 const COLUMNS: usize = 8;
-/// Rows that are: ten sums keep the machine busy, and fit its registers.
+/// So many rows are solved for at a time: ten sums keep the machine busy, and fit its registers.
 const FIVE: usize = 5;
 
 /// A lower triangular matrix that solves for many others.
 pub(super) struct Solver {
     m: usize,
-    /// Of five rows at a time, one column after the other up to the diagonal; rows beyond the last are zeros.
+    /// Five rows at a time, column after column up to the diagonal; rows beyond the last are zeros.
     fives: Buffer<[f64; FIVE]>,
     /// 1/L_ii.
     inverse: Buffer<f64>,
 }
 
 impl Solver {
-    /// `None` where a backend does better: with many rows.
+    /// `None` where the backend is faster.
     pub fn new(l: &Mat) -> Option<Self> {
         let m = l.rows();
         let at = |i: usize, j: usize| if i < m { l[(i, j)] } else { 0.0 };
         let five = |top: usize, j: usize| std::array::from_fn(|r| at(top + r, j));
         let columns = |top: usize| 0..(top + FIVE).min(m);
         let tops = || (0..m).step_by(FIVE);
-        (1..=FEW).contains(&m).then(|| {
+        (1..=MAX_ROWS).contains(&m).then(|| {
             let mut fives = Buffer::filled([0.0; FIVE], tops().map(|top| columns(top).len()).sum());
             let all = tops().flat_map(|top| columns(top).map(move |j| five(top, j)));
             fives.iter_mut().zip(all).for_each(|(to, five)| *to = five);

@@ -1,8 +1,8 @@
 //! Products with a matrix of many rows and few columns, as Ψ1ᵀY and Y αᵀ are.
 //!
-//! One factor goes through a panel of a few registers' width that stays in the nearest cache; of the other a few numbers at
-//! a time meet a line of the panel. The sums of a tile stay in registers. What comes next of the long matrix is fetched
-//! meanwhile.
+//! One factor is copied to panels, a few registers wide, that stay in the first-level cache. A line of a panel is multiplied by a
+//! few numbers of the other factor at a time, with the sums of such a tile in registers. Meanwhile the next rows of the long
+//! matrix are prefetched.
 
 use crate::fast::vmath::Numbers;
 use crate::fast::vmath::{CACHE_LINE, Laned, Lanes, even_groups, groups, in_lanes, prefetch};
@@ -10,18 +10,18 @@ use crate::mat::Mat;
 use crate::scratch::{self, Buffer};
 use std::ops::Range;
 
-/// Numbers that meet a line of a panel at once, and that do so where a line is one register or a machine has many: as many
-/// sums keep the machine busy, and fit its registers.
+/// The rows of a tile: as many sums as keep the machine busy and fit its registers. Eight where a line is one register, or
+/// registers are many.
 const FIVE: usize = 5;
 const EIGHT: usize = 8;
-/// Lines of a panel at the most: 16 KB of two registers of four numbers, 48 KB of three of eight.
-const LINES: usize = 256;
-/// Rows that go along all panels before the next ones do: whole groups of either.
+/// A panel of products a bᵀ has at most this many lines: 16 KB of two registers of four numbers, 48 KB of three of eight.
+const NT_LINES: usize = 256;
+/// So many rows are multiplied by all panels before the next ones are: a multiple of both tiles.
 const ROWS: usize = 40;
-/// Lines of a panel of products aᵀb.
-const FEW: usize = 80;
+/// A panel of products aᵀb has this many lines.
+const TN_LINES: usize = 80;
 
-/// Registers of a line at the most, in products aᵀb and a bᵀ: a machine of eight lanes has 32 registers, others 16.
+/// The most registers of a line, in products aᵀb and a bᵀ: a machine of eight lanes has 32 registers, others 16.
 const fn widest(lanes: usize) -> (usize, usize) {
     if lanes == 8 { (4, 3) } else { (2, 2) }
 }
@@ -41,7 +41,7 @@ fn add_line<const FMA: bool, const L: usize, const V: usize, const R: usize>(
     }
 }
 
-/// aᵀb of rows that follow one another, M numbers of a and `stride` of b in each, and some columns of b.
+/// aᵀb of consecutive rows, with M numbers of a and `stride` of b in each, for some columns of b.
 pub(crate) fn mul_tn(a: &[f64], m: usize, b: &[f64], stride: usize, columns: Range<usize>) -> Mat {
     debug_assert_eq!(a.len() * stride, b.len() * m);
     let mut out = scratch::any(m, columns.len());
@@ -55,8 +55,9 @@ pub(crate) fn mul_tn(a: &[f64], m: usize, b: &[f64], stride: usize, columns: Ran
 struct Tn<'a> {
     a: &'a [f64],
     b: &'a [f64],
-    /// All columns of b, and those that are wanted.
+    /// The number of columns of b.
     stride: usize,
+    /// The columns that are wanted.
     columns: Range<usize>,
     out: &'a mut Mat,
 }
@@ -67,16 +68,16 @@ impl Laned for Tn<'_> {
     fn run<const FMA: bool, const L: usize>(self) {
         let (m, d) = (self.out.rows(), self.out.cols());
         let (tiles, width) = (m.div_ceil(FIVE), widest(L).0 * L);
-        let mut fives = Buffer::filled([0.0; FIVE], tiles * FEW);
-        let mut panel = Buffer::<f64>::any(FEW * width);
+        let mut fives = Buffer::filled([0.0; FIVE], tiles * TN_LINES);
+        let mut panel = Buffer::<f64>::any(TN_LINES * width);
         let mut sums = Buffer::<f64>::any(tiles * FIVE * d.next_multiple_of(L));
-        let chunks = self.a.chunks(FEW * m).zip(self.b.chunks(FEW * self.stride));
+        let chunks = self.a.chunks(TN_LINES * m).zip(self.b.chunks(TN_LINES * self.stride));
         for (c, (a, b)) in chunks.enumerate() {
             for (k, row) in a.chunks_exact(m).enumerate() {
                 let (whole, rest) = row.as_chunks();
-                whole.iter().enumerate().for_each(|(t, own)| fives[t * FEW + k] = *own);
+                whole.iter().enumerate().for_each(|(t, own)| fives[t * TN_LINES + k] = *own);
                 if !rest.is_empty() {
-                    fives[whole.len() * FEW + k][..rest.len()].copy_from_slice(rest);
+                    fives[whole.len() * TN_LINES + k][..rest.len()].copy_from_slice(rest);
                 }
             }
             let panels = (0..d).step_by(width).zip(sums.chunks_mut(tiles * FIVE * width));
@@ -99,25 +100,25 @@ impl Laned for Tn<'_> {
     }
 }
 
-/// Where the lines of a tile are, and what is done beside their sums.
+/// What a tile does besides its sums: copy the lines of b to the panel, nothing, both copy and prefetch, or prefetch.
 const COPY: u8 = 0;
 const READ: u8 = 1;
-const FETCH_ROWS: u8 = 2;
+const COPY_AND_FETCH: u8 = 2;
 const FETCH: u8 = 3;
 
-/// Some rows of b, and the column where a panel of them begins.
+/// Some rows of b, and the first column of a panel of them.
 struct Rows<'r, 'a> {
     b: &'r [f64],
     left: usize,
-    /// Whether no rows went before them.
+    /// Whether they are the first rows of the product.
     first: bool,
     of: &'r Tn<'a>,
 }
 
 impl Rows<'_, '_> {
-    /// What some rows give to the columns of a panel, or, if they are not the first ones, add to them. The first tile copies
-    /// lines as it meets them, and fetches those of the next panel if it is the only one. During the second those of the next panel are fetched, and during
-    /// the third, where all columns are wanted, part of the rows that follow, which take longer to come.
+    /// Writes the part of the product that the rows give to the columns of a panel; adds it unless they are the first rows. The
+    /// first tile copies lines to the panel as it uses them. The second prefetches those of the next panel, as does the first
+    /// where there is no second. Where all columns are wanted, the third prefetches part of the rows that follow.
     #[inline(always)]
     fn along<const FMA: bool, const L: usize, const V: usize>(
         &self,
@@ -132,7 +133,7 @@ impl Rows<'_, '_> {
         let panel: &mut [[Lanes<FMA, L>; V]] = &mut Numbers::read_mut(panel)[..b.len() / stride];
         let whole = width == V * L;
         if !whole {
-            // Places beyond the last column have arbitrary numbers, and their sums are left.
+            // Beyond the last column the numbers are arbitrary, and their sums are not used.
             for (line, row) in panel.iter_mut().zip(b.chunks_exact(stride)) {
                 for (to, own) in line.iter_mut().zip(row[from..from + width].chunks(L)) {
                     to.0[..own.len()].copy_from_slice(own);
@@ -141,13 +142,15 @@ impl Rows<'_, '_> {
         }
         let sums: &mut [[[Lanes<FMA, L>; V]; FIVE]] = Numbers::read_mut(sums);
         let only = sums.len() == 1;
-        for (t, (fives, sums)) in fives.chunks_exact(FEW).zip(sums).enumerate() {
+        for (t, (fives, sums)) in fives.chunks_exact(TN_LINES).zip(sums).enumerate() {
             let new = match t {
-                0 if whole && only => self.tile::<FMA, L, V, FETCH_ROWS>(fives, panel, from, (next, stride)),
+                0 if whole && only => {
+                    self.tile::<FMA, L, V, COPY_AND_FETCH>(fives, panel, from, (next, stride))
+                }
                 0 if whole => self.tile::<FMA, L, V, COPY>(fives, panel, from, (0, 0)),
                 1 => self.tile::<FMA, L, V, FETCH>(fives, panel, from, (next, stride)),
                 2 if d == stride => {
-                    let ahead = (b.len() + self.left * FEW, V * L);
+                    let ahead = (b.len() + self.left * TN_LINES, V * L);
                     self.tile::<FMA, L, V, FETCH>(fives, panel, from, ahead)
                 }
                 _ => self.tile::<FMA, L, V, READ>(fives, panel, from, (0, 0)),
@@ -160,7 +163,7 @@ impl Rows<'_, '_> {
         }
     }
 
-    /// What the lines of a panel give to a tile; with each, numbers of b are fetched, `step` apart.
+    /// The sums of a tile over the lines of a panel. With each line it prefetches a line of b, `step` numbers after the last.
     #[inline(always)]
     fn tile<const FMA: bool, const L: usize, const V: usize, const KIND: u8>(
         &self,
@@ -171,11 +174,11 @@ impl Rows<'_, '_> {
     ) -> [[Lanes<FMA, L>; V]; FIVE] {
         let mut sums = [[Lanes::ZERO; V]; FIVE];
         for ((five, line), row) in fives.iter().zip(panel).zip(self.b.chunks_exact(self.of.stride)) {
-            if KIND == COPY || KIND == FETCH_ROWS {
+            if KIND == COPY || KIND == COPY_AND_FETCH {
                 let own: &[[Lanes<FMA, L>; V]] = Numbers::read(&row[from..from + V * L]);
                 *line = own[0];
             }
-            if KIND == FETCH || KIND == FETCH_ROWS {
+            if KIND == FETCH || KIND == COPY_AND_FETCH {
                 for more in (0..V * L).step_by(CACHE_LINE) {
                     prefetch(self.b, ahead + more);
                 }
@@ -192,11 +195,11 @@ pub(crate) struct Packed {
     /// Rows and columns of b.
     shape: (usize, usize),
     lanes: usize,
-    /// Panel by panel, each of part of the columns of b by some of its rows.
+    /// Panel after panel. A line of a panel has some rows of one column of b.
     numbers: Buffer<f64>,
 }
 
-/// The registers of each panel of `rows` rows of b: about as many each.
+/// Which registers of `rows` rows of b each panel has: about as many each.
 fn panels(rows: usize, lanes: usize) -> impl Iterator<Item = Range<usize>> {
     even_groups(0..rows.div_ceil(lanes), widest(lanes).1)
 }
@@ -206,7 +209,7 @@ impl Packed {
         in_lanes(Pack(b))
     }
 
-    /// out ← scale · a bᵀ, of rows of a that follow one another.
+    /// out ← scale · a bᵀ for consecutive rows of a.
     pub fn mul(&self, scale: f64, a: &[f64], out: &mut [f64]) {
         in_lanes(Nt { scale, a, b: self, out });
     }
@@ -221,7 +224,7 @@ impl Laned for Pack<'_> {
         let (m, d) = (self.0.rows(), self.0.cols());
         let mut numbers = Buffer::filled(0.0, m.div_ceil(L) * L * d);
         let mut rest = &mut numbers[..];
-        for lines in groups(0..d, LINES) {
+        for lines in groups(0..d, NT_LINES) {
             for registers in panels(m, L) {
                 let (top, width) = (registers.start * L, registers.len() * L);
                 let (panel, others) = std::mem::take(&mut rest).split_at_mut(width * lines.len());
@@ -251,7 +254,7 @@ impl Laned for Nt<'_> {
         debug_assert_eq!(self.b.lanes, L);
         for (a, out) in self.a.chunks(ROWS * d).zip(self.out.chunks_mut(ROWS * m)) {
             let mut rest = &self.b.numbers[..];
-            for lines in groups(0..d, LINES) {
+            for lines in groups(0..d, NT_LINES) {
                 for registers in panels(m, L) {
                     let (panel, others) = rest.split_at(registers.len() * L * lines.len());
                     rest = others;
@@ -269,8 +272,8 @@ impl Laned for Nt<'_> {
 }
 
 impl Packed {
-    /// The columns of the product that belong to a panel, or what some lines of it add to them. Meanwhile the rows to come
-    /// are fetched, for the first panel.
+    /// Writes the columns of the product that belong to a panel; adds to them unless its lines are the first. With the first
+    /// panel, the next rows are prefetched.
     #[inline(always)]
     fn along<const FMA: bool, const L: usize, const V: usize, const R: usize>(
         &self,
@@ -302,7 +305,7 @@ impl Packed {
             for (k, line) in last.iter().enumerate() {
                 add_line(rows.map(|(_, last)| last[k]), line, &mut sums);
             }
-            // Seen through memory at the end only: otherwise every sum would go there and back.
+            // Forces the sums to memory once, here: compilers would otherwise move them there and back in the loop.
             for (out, sums) in out.chunks_exact_mut(m).zip(&std::hint::black_box(sums)) {
                 for (out, sums) in out[columns.clone()].chunks_mut(L).zip(sums) {
                     let (mut new, count) = (*sums * scale, out.len());

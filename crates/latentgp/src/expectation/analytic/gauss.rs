@@ -12,10 +12,10 @@ use crate::scratch::Buffer;
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
 
-/// Sees the values of a term at point n.
+/// Called with each point n and the values of a term there.
 pub(super) type Visit<'v> = dyn FnMut(usize, &[f64]) + 'v;
 
-/// 1/√ of products, 0 in the lanes beyond the first so many.
+/// 1/√product, with 0 beyond the first `count` lanes.
 #[inline(always)]
 fn roots<const FMA: bool, const L: usize>(product: Lanes<FMA, L>, count: usize) -> Lanes<FMA, L> {
     let mut roots = Lanes::ONE / product.sqrt();
@@ -25,9 +25,9 @@ fn roots<const FMA: bool, const L: usize>(product: Lanes<FMA, L>, count: usize) 
     roots
 }
 
-/// Moves a group to some points, with `EXPONENTS` of 2 or δ alone, and returns √∏D, 0 in the lanes that are left.
+/// Loads some points, with the `EXPONENTS` of 2 or δ alone, and returns √∏D, with 0 in lanes without a point.
 #[inline(always)]
-pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
+pub(super) fn load<const FMA: bool, const EXPONENTS: bool, const L: usize>(
     group: &mut Group<FMA, L>,
     at: &PairAt<'_>,
     points: Range<usize>,
@@ -35,7 +35,7 @@ pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
     let (a, b) = (&at.pair.t.precision[..], &at.pair.u.precision[..]);
     let (all, count) = (Lanes::<FMA, L>::all, points.len());
     let mut product = Lanes::ONE;
-    group.place(at.q, points);
+    group.load(at.q, points);
     for (((a, b), var), e) in a.iter().zip(b).zip(&group.var).zip(&mut group.exponents) {
         let grown = all(1.0) + *var * (a + b);
         product = product * grown;
@@ -44,16 +44,16 @@ pub(super) fn place<const FMA: bool, const EXPONENTS: bool, const L: usize>(
             *e = [d * -0.5 * (all(*a) + sab), d * -0.5 * (all(*b) + sab), d * sab];
         }
     }
-    group.spread::<EXPONENTS>();
+    group.compute_deltas::<EXPONENTS>();
     roots(product, count)
 }
 
 /// A term by itself at the points of a group: √∏D exp(Σ_q −½Dbδ²).
 pub(super) struct Single<'t, const FMA: bool, const L: usize> {
     precision: &'t [f64],
-    /// What δ² of each dimension adds to the exponent of 2.
+    /// The factor of δ² of each dimension in the exponent of 2.
     sides: Buffer<Lanes<FMA, L>>,
-    /// A number for each place, one point after the other: values, or their F̄.
+    /// A number for each inducing input, point after point: values, or their F̄.
     pub lines: Buffer<f64>,
 }
 
@@ -63,9 +63,9 @@ impl<'t, const FMA: bool, const L: usize> Single<'t, FMA, L> {
         Single { precision, sides, lines: Buffer::filled(0.0, L * group.right.len() * BLOCK) }
     }
 
-    /// Moves to where the group is, and returns √∏D, 0 in the lanes that are left.
+    /// Loads the points of the group, and returns √∏D, with 0 in lanes without a point.
     #[inline(always)]
-    pub fn place(&mut self, group: &Group<FMA, L>, count: usize) -> Lanes<FMA, L> {
+    pub fn load(&mut self, group: &Group<FMA, L>, count: usize) -> Lanes<FMA, L> {
         let mut product = Lanes::ONE;
         for ((b, var), side) in self.precision.iter().zip(&group.var).zip(&mut self.sides) {
             let grown = Lanes::ONE + *var * *b;
@@ -86,8 +86,8 @@ impl<'t, const FMA: bool, const L: usize> Single<'t, FMA, L> {
         exponents
     }
 
-    /// Calls `visit(n, values)` for each of the points where the group is, √∏D in the values; without it, they go to `kept`,
-    /// block by block, if it has room.
+    /// Calls `visit(n, values)` for each point of the group, with √∏D in the values. Without that factor they are also written to
+    /// `kept`, block by block, unless it is empty.
     #[inline(always)]
     fn each_row(
         &mut self,
@@ -96,7 +96,7 @@ impl<'t, const FMA: bool, const L: usize> Single<'t, FMA, L> {
         kept: &mut [Rows<FMA, L>],
         visit: &mut Visit<'_>,
     ) {
-        let (factor, width) = (self.place(group, points.len()), self.lines.len() / L);
+        let (factor, width) = (self.load(group, points.len()), self.lines.len() / L);
         for c in 0..group.right.len() {
             let mut values = self.values(group, c);
             if let Some(kept) = kept.get_mut(c) {
@@ -138,7 +138,7 @@ impl Laned for Sum<'_, '_> {
         let mut sums: Buffer<Tile<FMA, L>> = Buffer::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         for points in groups(self.at.points.clone(), L) {
-            let factor = place::<FMA, true, L>(&mut group, &self.at, points.clone());
+            let factor = load::<FMA, true, L>(&mut group, &self.at, points.clone());
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
             let (blocks, tiles) = shape.split_kept_mut::<FMA, L>(kept);
             if let Some((single, visit)) = &mut single {
@@ -152,8 +152,8 @@ impl Laned for Sum<'_, '_> {
                             0 => group.values::<0>(b, c, h),
                             _ => group.values::<HALF>(b, c, h),
                         };
-                        if let Some(place) = tiles.next() {
-                            *place = values;
+                        if let Some(kept) = tiles.next() {
+                            *kept = values;
                         }
                         for r in 0..BLOCK {
                             for w in 0..HALF {
@@ -199,7 +199,7 @@ impl Laned for Covariance<'_> {
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         let from = points.start;
         for points in groups(points, L) {
-            group.place(q, points.clone());
+            group.load(q, points.clone());
             // ∏(1 + a²S²D₂) − 1, which keeps its digits where S is small, and ∏(1 + 2aS).
             let (mut grown, mut product) = (Lanes::ZERO, Lanes::ONE);
             for ((a, var), e) in a.iter().zip(&group.var).zip(&mut group.exponents) {
@@ -211,11 +211,11 @@ impl Laned for Covariance<'_> {
                 product = product * pair;
                 *e = [side, side, link * LOG2_E];
             }
-            group.spread::<true>();
-            group.lift(Lanes(grown.0.map(|g| 0.5 * LOG2_E * g.ln_1p())));
+            group.compute_deltas::<true>();
+            group.add_to_exponents(Lanes(grown.0.map(|g| 0.5 * LOG2_E * g.ln_1p())));
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
             let (blocks, tiles) = shape.split_kept_mut::<FMA, L>(kept);
-            // Lanes that are left have 0.
+            // Lanes without a point have 0.
             plain.fill([Lanes::ZERO; BLOCK]);
             let first = points.start;
             single.each_row(&group, points, blocks, &mut |n, values| {
@@ -234,15 +234,15 @@ impl Laned for Covariance<'_> {
                         let (left, right) = (&plain[b], &plain[c]);
                         for r in 0..BLOCK {
                             for w in 0..HALF {
-                                // Far away the product is nothing, and the power is a number all the same.
+                                // Far away the product is 0, and the power is finite.
                                 let both = left[r] * right[h * HALF + w];
                                 let own = both * values[r][w];
                                 sum[r][w] += own;
                                 values[r][w] = back * (both + own);
                             }
                         }
-                        if let Some(place) = tiles.next() {
-                            *place = values;
+                        if let Some(kept) = tiles.next() {
+                            *kept = values;
                         }
                     }
                 }

@@ -1,9 +1,9 @@
 //! Backward through pairs of pure Gaussian terms.
 //!
-//! With T = F̄ ∘ value and √∏D before it, the gradient needs the row and column sums of T and the products Tδ' and Tᵀδ:
-//! a product of Q features a row each.
+//! With T = F̄ ∘ value, the gradient is √∏D times sums of T over rows and columns and products Tδ' and Tᵀδ, with Q features a
+//! row each.
 
-use super::gauss::{Single, place};
+use super::gauss::{Single, load};
 use super::pair::{Pair, PairAt, Slopes};
 use super::tile::{BLOCK, Group, HALF, Rows, Tile};
 use crate::fast::vmath::{CACHE_LINE, Laned, Lanes, groups, prefetch};
@@ -74,8 +74,8 @@ fn gather_joined<const FMA: bool, const L: usize>(
 ) -> Joined<FMA, L> {
     let [mut square, mut linked, mut alone, mut moved] = [Lanes::ZERO; 4];
     let sums = left.chunks_exact(dim + 1).zip(right.chunks_exact(dim + 1)).zip(single);
-    let places = deltas.chunks_exact(dim + 1).zip(z_bar.chunks_exact_mut(dim + 1));
-    for (((left, right), t), (deltas, z_bar)) in sums.zip(places) {
+    let inputs = deltas.chunks_exact(dim + 1).zip(z_bar.chunks_exact_mut(dim + 1));
+    for (((left, right), t), (deltas, z_bar)) in sums.zip(inputs) {
         let (one, other, r, delta, z) = (&left[q], &right[q], &right[dim], &deltas[q], &mut z_bar[q]);
         for i in 0..BLOCK {
             let v = one[i] + other[i];
@@ -91,7 +91,7 @@ fn gather_joined<const FMA: bool, const L: usize>(
     Joined { square, linked, single: alone, moved }
 }
 
-/// μ̄ and S̄ of the points where a group is, of each dimension.
+/// μ̄ and S̄ of the points of a group, for each dimension.
 struct LaneBars<const FMA: bool, const L: usize> {
     mean: Buffer<Lanes<FMA, L>>,
     var: Buffer<Lanes<FMA, L>>,
@@ -102,9 +102,9 @@ impl<const FMA: bool, const L: usize> LaneBars<FMA, L> {
         LaneBars { mean: Buffer::filled(Lanes::ZERO, dim), var: Buffer::filled(Lanes::ZERO, dim) }
     }
 
-    /// Adds them to the rows of so many points, and forgets them.
+    /// Adds them to the rows of `count` points, and sets them to 0.
     #[inline(always)]
-    fn hand_out(&mut self, from: usize, count: usize, bars: &mut Bars<'_>) {
+    fn flush(&mut self, from: usize, count: usize, bars: &mut Bars<'_>) {
         let dim = self.mean.len();
         for (lanes, to) in [(&mut self.mean, &mut bars.mean), (&mut self.var, &mut bars.var)] {
             for l in 0..count {
@@ -116,7 +116,7 @@ impl<const FMA: bool, const L: usize> LaneBars<FMA, L> {
     }
 }
 
-/// Gradients over all points so far, lane by lane.
+/// Partial sums of gradients, one for each lane.
 struct LaneSlopes<const FMA: bool, const L: usize> {
     total: Lanes<FMA, L>,
     t_precision: Buffer<Lanes<FMA, L>>,
@@ -129,9 +129,9 @@ impl<const FMA: bool, const L: usize> LaneSlopes<FMA, L> {
         LaneSlopes { total: Lanes::ZERO, t_precision, u_precision }
     }
 
-    /// Takes in dimension k of some points: S and D, √∏D and Σ T with it, and what both sides gathered, √∏D not in it yet.
+    /// Adds dimension k of some points, from S and D, √∏D and Σ T with it, and the sums of both sides without it.
     #[inline(always)]
-    fn take(
+    fn add(
         &mut self,
         k: usize,
         pair: &Pair<'_>,
@@ -153,10 +153,10 @@ impl<const FMA: bool, const L: usize> LaneSlopes<FMA, L> {
         bars.var[k] += shared * (a + b) - d * (0.5 * a * b) * apart;
     }
 
-    /// Takes in dimension k of a term in its pair with itself and by itself, `own`: S, D, √∏D and Σ T with it, of both. What
-    /// belongs to either place of the term in its pair is in one of them.
+    /// Adds dimension k of a term in its pair with itself, and of the term by itself to `own`, from S, and D, √∏D and Σ T with it
+    /// of both. Both sides of the pair are added to `u_precision`.
     #[inline(always)]
-    fn take_joined(
+    fn add_joined(
         &mut self,
         own: &mut Self,
         (k, a): (usize, f64),
@@ -215,8 +215,8 @@ pub(super) struct Pull<'t> {
     pub single: Option<SingleBar<'t>>,
 }
 
-/// Adds T(δ', 1) to the rows' sums and Tᵀ(δ, 1) to those of half `h` of a block of columns; T, the values weighed, begins
-/// with row `TOP`, and sums that are the first of their kind begin at 0.
+/// Adds T(δ', 1) to the sums of rows and Tᵀ(δ, 1) to those of half `h` of a block of columns. T, the values times their weights,
+/// begins with row `TOP`; `first` sums start from 0.
 #[inline(always)]
 fn add_tile<const FMA: bool, const TOP: usize, const L: usize>(
     mut t: Tile<FMA, L>,
@@ -247,7 +247,7 @@ fn add_tile<const FMA: bool, const TOP: usize, const L: usize>(
         *sum = new;
         (0..HALF).for_each(|w| other_sum[h * HALF + w] = other[w]);
     }
-    // What meets 1 is added, beside the products.
+    // The feature 1 needs no product.
     let (sum, other_sum) = (&mut sums[dim], &mut other_sums[dim]);
     for r in 0..BLOCK {
         let mut new = if first { Lanes::ZERO } else { sum[r] };
@@ -263,7 +263,7 @@ fn add_tile<const FMA: bool, const TOP: usize, const L: usize>(
     }
 }
 
-/// Fetches a tile to come. What was kept is read once, and what lies a page of memory ahead is there when it is needed.
+/// Prefetches a later tile: kept tiles are read once, in order.
 #[inline(always)]
 fn fetch_ahead<const FMA: bool, const L: usize>(tiles: &[Tile<FMA, L>]) {
     const AHEAD: usize = 16;
@@ -285,19 +285,19 @@ impl Laned for Pull<'_> {
         let (dim, features) = (group.dim, group.dim + 1);
         let mut all = Buffer::filled([[0.0; HALF]; BLOCK], shape.tiles());
         shape.each_pair(|i, j, tile, r, w| all[tile][r][w] = weights[i * shape.cols + j]);
-        // Sums of the rows and of the columns, and their z̄; where the terms are the same, both are gathered as one.
+        // Sums of rows and of columns, and their z̄; where the terms are the same, z̄ is all in that of the columns.
         let lengths = [shape.row_blocks(), group.right.len()].map(|blocks| blocks * features);
-        let mut room = [lengths, lengths]
+        let mut buffers = [lengths, lengths]
             .map(|of| of.map(|count| Buffer::filled([Lanes::<FMA, L>::ZERO; BLOCK], count)));
         let [[left, right], [left_z, right_z]] =
-            room.each_mut().map(|pair| pair.each_mut().map(|room| &mut **room));
+            buffers.each_mut().map(|pair| pair.each_mut().map(|buffer| &mut **buffer));
         let (mut lanes, mut lane_bars) = (LaneSlopes::<FMA, L>::new(dim), LaneBars::<FMA, L>::new(dim));
         let mut back = single.as_ref().map(|bar| SingleBack::<FMA, L>::new(bar.pair, &group));
         let start = points.start;
         for points in groups(points.clone(), L) {
             let factor = match kept {
-                Some(_) => place::<FMA, false, L>(&mut group, &at, points.clone()),
-                None => place::<FMA, true, L>(&mut group, &at, points.clone()),
+                Some(_) => load::<FMA, false, L>(&mut group, &at, points.clone()),
+                None => load::<FMA, true, L>(&mut group, &at, points.clone()),
             };
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
             let (blocks, tiles) = shape.split_kept::<FMA, L>(kept);
@@ -313,7 +313,7 @@ impl Laned for Pull<'_> {
                             fetch_ahead(tiles.as_slice());
                         }
                         let kept = tiles.next();
-                        // The first tile of a row or a column of blocks begins its sums.
+                        // The first tile of a row or a column of blocks starts its sums.
                         let rows = (delta, &mut *sums, c + h == 0);
                         let columns =
                             (other_delta, &mut *other_sums, if shape.same { b == c } else { b == 0 });
@@ -351,7 +351,7 @@ impl Laned for Pull<'_> {
                     let (sides, at) = ((&*left, &*right), (k, dim));
                     let sums = gather_joined(at, sides, &back.t, &group.delta, right_z, weights);
                     let both = ([d, factor, total], [own_d, own_factor, own_total]);
-                    lanes.take_joined(&mut back.lanes, (k, a), var, both, &sums, &mut lane_bars);
+                    lanes.add_joined(&mut back.lanes, (k, a), var, both, &sums, &mut lane_bars);
                 }
             } else {
                 for k in 0..dim {
@@ -366,10 +366,10 @@ impl Laned for Pull<'_> {
                         gather((k, dim), left, &group.delta, left_z, (scale * a + cross, cross)),
                         gather((k, dim), right, &group.delta, right_z, (scale * b + cross, cross)),
                     );
-                    lanes.take(k, pair, (var, d), (factor, total), sides, &mut lane_bars);
+                    lanes.add(k, pair, (var, d), (factor, total), sides, &mut lane_bars);
                 }
             }
-            lane_bars.hand_out(points.start - start, points.len(), &mut bars);
+            lane_bars.flush(points.start - start, points.len(), &mut bars);
         }
         lanes.add_to(slopes);
         if let (Some(bar), Some(back)) = (single, back) {
@@ -397,7 +397,8 @@ impl<'t, const FMA: bool, const L: usize> SingleBack<'t, FMA, L> {
         }
     }
 
-    /// T at the points where the group is, from the values of each block, if they were kept; √∏D, and Σ T with it.
+    /// Computes T at the points of the group, from the kept values of each block where there are any; returns √∏D, and Σ T with
+    /// it.
     #[inline(always)]
     fn weigh(
         &mut self,
@@ -407,8 +408,8 @@ impl<'t, const FMA: bool, const L: usize> SingleBack<'t, FMA, L> {
         kept: &[Rows<FMA, L>],
     ) -> (Lanes<FMA, L>, Lanes<FMA, L>) {
         let width = self.single.lines.len() / L;
-        let factor = self.single.place(group, points.len());
-        // Places beyond the last column, and lanes beyond the last point, count nothing.
+        let factor = self.single.load(group, points.len());
+        // F̄ is 0 beyond the last column, and √∏D in lanes without a point.
         for (line, n) in self.single.lines.chunks_exact_mut(width).zip(points) {
             (bar.weigh)(n, &mut line[..bar.pair.cols]);
         }

@@ -28,7 +28,7 @@ use crate::kernel::{Kernel, Term};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
 use plan::Plan;
-use sums::{MOST_KEPT, backward_whole, backward_y, forward, is_narrow, psi_y, whitened};
+use sums::{MAX_KEPT, backward_whole, backward_y, forward, is_narrow, psi_y, whitened};
 
 /// The term of a kernel that has no other, but white ones, if it is Gaussian.
 fn only_gaussian<'t>(terms: impl Iterator<Item = &'t Term>) -> Option<&'t Term> {
@@ -50,7 +50,7 @@ impl Expectation for Analytic {
     fn psi_and_back<'g>(&self, of: &PsiInputs<'_>, adjoint: &mut AdjointFn<'_, 'g, Psi>) -> Result<()> {
         of.check_factor()?;
         let plan = Plan::new(of)?;
-        let keep = plan.values(of.q.n()) <= MOST_KEPT;
+        let keep = plan.values(of.q.n()) <= MAX_KEPT;
         let (psi, kept) = match of.whiten {
             Some(l) => whitened(&plan, l, keep),
             None => forward(&plan, keep),
@@ -79,7 +79,7 @@ impl Expectation for Analytic {
             return of.project_and_back(self, y, adjoint);
         }
         let plan = Plan::new(of)?;
-        let (found, kept) = psi_y(&plan, y, plan.values(of.q.n()) <= MOST_KEPT);
+        let (found, kept) = psi_y(&plan, y, plan.values(of.q.n()) <= MAX_KEPT);
         let (bar, grad) = adjoint(found)?;
         backward_y(&plan, &kept, y, &bar, grad);
         Ok(())
@@ -136,7 +136,7 @@ mod tests {
     use crate::kernel::{self, Rbf};
 
     /// Points in several parts, the last of which fills no register.
-    fn place() -> (Gaussians, Mat) {
+    fn inputs() -> (Gaussians, Mat) {
         let at = |i: usize, j: usize| ((3 * i + 5 * j) as f64 * 0.37).sin();
         let q = Gaussians {
             mean: Mat::from_fn(151, 3, at),
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_way_back_is_that_of_the_adjoint_to_the_bit() {
-        let (q, z) = place();
+        let (q, z) = inputs();
         for kernel in ["rbf", "rbf + linear", "rbf + constant", "rbf(dims=[0,1]) * linear(dims=[2])"] {
             let kernel = kernel::parse(kernel, 3).unwrap();
             let psi = Analytic.psi(&*kernel, &q, &z).unwrap();
@@ -161,12 +161,12 @@ mod tests {
             assert_eq!(kept, again);
         }
         let values = Plan::new(&PsiInputs::new(&Rbf::new(3), &q, &z)).unwrap().values(q.n());
-        assert!(0 < values && values <= MOST_KEPT, "{values}: these were not kept");
+        assert!(0 < values && values <= MAX_KEPT, "{values}: these were not kept");
     }
 
     #[test]
     fn outputs_that_meet_rows_of_psi1_part_by_part_give_what_the_whole_gives() {
-        let (q, z) = place();
+        let (q, z) = inputs();
         let near = |a: &[f64], b: &[f64]| crate::check::relative_error(a, b, 1e-3) < 1e-11;
         for (kernel, d) in
             ["rbf", "rbf + linear", "constant", "rbf + white", "rbf(dims=[0,1]) * linear(dims=[2])"]
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn whitening_is_right_for_any_variance_of_the_kernel_and_leads_back() {
-        let (q, z) = place();
+        let (q, z) = inputs();
         let near = |a: &[f64], b: &[f64]| crate::check::relative_error(a, b, 1e-3) < 1e-11;
         for (expression, variance) in
             [("rbf", 0.01), ("rbf", 1.0), ("rbf", 300.0), ("rbf + white", 2.0), ("rbf + linear", 0.5)]
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_factor_of_another_size_is_refused() {
-        let (q, z) = place();
+        let (q, z) = inputs();
         let l = Cholesky::new(&Mat::eye(5), "Kzz").unwrap();
         for rule in [&Analytic as &dyn Expectation, &Unscented, &super::super::GaussHermite::new(2)] {
             let kernel = Rbf::new(3);

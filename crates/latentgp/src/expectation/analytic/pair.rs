@@ -1,4 +1,4 @@
-//! Terms with their numbers, pairs of them, and what their gradients are gathered in.
+//! Terms with the values of their parameters, pairs of them, and sums of their gradients.
 
 use super::tile::Shape;
 use crate::expectation::Gaussians;
@@ -7,7 +7,7 @@ use crate::mat::Mat;
 use crate::scratch::Buffer;
 use std::ops::Range;
 
-/// A term with its numbers in place.
+/// A term with the values of its parameters.
 pub(super) struct Factor {
     pub term: Term,
     pub scale: f64,
@@ -44,8 +44,8 @@ impl Factor {
     }
 }
 
-/// Two terms, t at z and u at z'; their expectation is `rows × cols` where a term without Gaussian factor
-/// needs one place only.
+/// Two terms, t at z and u at z'. Their expectation is `rows × cols`: M of either, or 1 for a term without Gaussian factor,
+/// which is the same for all inducing inputs.
 pub(super) struct Pair<'a> {
     pub t: &'a Factor,
     pub u: &'a Factor,
@@ -57,8 +57,8 @@ pub(super) struct Pair<'a> {
 
 impl<'a> Pair<'a> {
     pub fn new(t: &'a Factor, u: &'a Factor, m: usize, same: bool) -> Self {
-        let places = |f: &Factor| if f.is_gaussian() { m } else { 1 };
-        Pair { t, u, rows: places(t), cols: places(u), same }
+        let size = |f: &Factor| if f.is_gaussian() { m } else { 1 };
+        Pair { t, u, rows: size(t), cols: size(u), same }
     }
 
     /// Whether the fast tile serves: no monomials at all, and a dimension to be Gaussian in.
@@ -66,12 +66,12 @@ impl<'a> Pair<'a> {
         !self.t.precision.is_empty() && self.t.term.powers.is_empty() && self.u.term.powers.is_empty()
     }
 
-    /// Whether its values are one for each of `m` places, and nothing but Gaussian.
+    /// Whether it is nothing but Gaussian, with one value for each of `m` inducing inputs.
     pub fn is_plain(&self, m: usize) -> bool {
         self.is_pure() && self.cols == m
     }
 
-    /// The places of z and z' that it needs.
+    /// The shape of its values.
     pub fn shape(&self) -> Shape {
         Shape { rows: self.rows, cols: self.cols, same: self.same }
     }

@@ -13,7 +13,7 @@ use crate::scratch::Buffer;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Of each pair in turn its values at some points and, where the terms are the same, those of the term by itself.
+/// The values of each pair in turn at some points and, where its terms are the same, those of the term by itself.
 pub(super) type Kept = Option<Buffer<f64>>;
 
 /// What the backward pass of some points gathers.
@@ -120,7 +120,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// How many numbers are kept of so many points.
+    /// How many numbers `points` points keep.
     pub fn values(&self, points: usize) -> usize {
         self.pairs().filter(Pair::is_pure).map(|p| p.shape().numbers(points)).sum()
     }
@@ -134,7 +134,7 @@ impl<'a> Plan<'a> {
         let mut kept = keep.then(|| Buffer::any(self.values(points.len())));
         let mut rest = kept.as_deref_mut().unwrap_or_default();
         for pair in self.pairs() {
-            // A term by itself goes along with its pair with itself.
+            // A term by itself is computed along with its pair with itself.
             let single = if pair.same { singles.next() } else { None };
             let mut visit = |n: usize, values: &[f64]| {
                 let row = &mut psi1[(n - from) * m..(n - from + 1) * m];
@@ -242,13 +242,13 @@ impl<'a> Plan<'a> {
             if self.has_powers() { (1, points.clone()) } else { (points.len(), from..from + 1) };
         for n in ones {
             let at = (n - from) * dim..(n - from + 1) * dim;
-            let places = Psi0Bar {
+            let to = Psi0Bar {
                 bar: alike as f64 * bar.psi0,
                 theta_bar: &mut got.theta,
                 mean_bar: &mut mean_bar[at.clone()],
                 var_bar: &mut var_bar[at],
             };
-            self.psi0(n, Some(places));
+            self.psi0(n, Some(to));
         }
         let (mut singles, mut rest, mut rest_kept) = (self.singles(), bar.weights, kept);
         for pair in self.pairs() {
@@ -284,9 +284,9 @@ impl<'a> Plan<'a> {
                 self.pull_monomials(&pair, &values, bar.psi2, &mut got.z);
             }
             if let Some((single, slopes)) = &own {
-                self.take(single, slopes, &mut got);
+                self.add_slopes(single, slopes, &mut got);
             }
-            self.take(&pair, &slopes, &mut got);
+            self.add_slopes(&pair, &slopes, &mut got);
         }
         got
     }
@@ -327,8 +327,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Takes in the gradients of a pair.
-    fn take(&self, pair: &Pair<'_>, slopes: &Slopes, got: &mut Gathered) {
+    /// Adds the gradients of a pair.
+    fn add_slopes(&self, pair: &Pair<'_>, slopes: &Slopes, got: &mut Gathered) {
         pair.t.add_theta(&self.theta, &slopes.t_precision, slopes.total, &mut got.theta);
         pair.u.add_theta(&self.theta, &slopes.u_precision, slopes.total, &mut got.theta);
         for q in 0..self.q.dim() {

@@ -16,9 +16,9 @@ pub(super) fn cost(dim: usize, m: usize) -> usize {
     m * (m + 1) / 2 * (8 + dim)
 }
 
-/// So many exponentials, 16 MB, are kept for the way back: what fits the last cache is sooner read than computed again, and
-/// memory stays O(NM + M²) where there are more.
-pub(super) const MOST_KEPT: usize = 1 << 21;
+/// At most this many exponentials, 16 MB, are kept for the backward pass. What fits the last-level cache is read faster than it
+/// is computed again, and the limit keeps memory at O(NM + M²).
+pub(super) const MAX_KEPT: usize = 1 << 21;
 
 /// Ψ of all points, and what each part kept.
 pub(super) fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Parts<Kept>) {
@@ -41,7 +41,7 @@ pub(super) fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Parts<Kept>) {
     (psi, all)
 }
 
-/// The same with L⁻¹Ψ2L⁻ᵀ in the place of Ψ2.
+/// Ψ of all points with L⁻¹Ψ2L⁻ᵀ in the place of Ψ2, and what each part kept.
 ///
 /// For a single Gaussian term, Ψ2 = Σ_n ψ1ψ1ᵀ + cov, with the covariance from an exp(δ) − 1 that loses nothing where q(x) is
 /// narrow: the large first part is whitened before it is squared.
@@ -105,7 +105,7 @@ fn backward(
     }
 }
 
-/// The same, with Ψ̄1 as a whole.
+/// Adds the gradient, with Ψ̄1 as a matrix.
 pub(super) fn backward_whole(plan: &Plan<'_>, kept: &[Kept], bar: &Psi, grad: PsiGrad<'_>) {
     let m = plan.z.rows();
     let rows = |points: Range<usize>, out: &mut [f64]| {
@@ -114,15 +114,15 @@ pub(super) fn backward_whole(plan: &Plan<'_>, kept: &[Kept], bar: &Psi, grad: Ps
     backward(plan, kept, (bar.psi0, &bar.psi2), rows, grad);
 }
 
-/// So many numbers of P, 128 KB, stay in a cache near each core while they are summed.
-const MOST_P: usize = 1 << 14;
+/// At most this many numbers of P, 128 KB, fit the second-level cache while they are summed.
+const MAX_P: usize = 1 << 14;
 
-/// Whether rows of Y meet those of Ψ1 part by part.
+/// Whether P is so small that it is summed part by part, without Ψ1 as a matrix.
 pub(super) fn is_narrow(of: &PsiInputs<'_>, y: &Mat) -> bool {
-    of.q.n() > 0 && (1..=MOST_P).contains(&(of.z.rows() * y.cols()))
+    of.q.n() > 0 && (1..=MAX_P).contains(&(of.z.rows() * y.cols()))
 }
 
-/// Ψ0, P = Ψ1ᵀY and Ψ2 of all points, and what each part kept: rows of Y meet those of Ψ1 part by part.
+/// Ψ0, P = Ψ1ᵀY and Ψ2 of all points, and what each part kept. P is summed part by part, without Ψ1 as a matrix.
 pub(super) fn psi_y(plan: &Plan<'_>, y: &Mat, keep: bool) -> (PsiY, Parts<Kept>) {
     let (n, m, dim, d) = (plan.q.n(), plan.z.rows(), plan.q.dim(), y.cols());
     let one = |points: Range<usize>| {

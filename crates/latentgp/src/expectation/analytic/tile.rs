@@ -1,9 +1,9 @@
-//! Pairs (z_i, z'_j) at several points at once: one point a lane of the machine's registers.
+//! Pairs (z_i, z'_j) at several points at once: each number of a register belongs to another point.
 //!
 //! With δ = z − μ and δ' = z' − μ every exponent here is Σ_q (left δ_i² + right δ'_j² + link δ_i δ'_j): a product of Q
-//! features a row. Everything is taken relative to μ, so that nothing large cancels. Inducing inputs go in blocks of
-//! [`BLOCK`]; a [`Tile`], a block of rows by half a block of columns, fits the registers. Of the pairs of a term with
-//! itself the lower triangle is enough, and a row of blocks ends at the diagonal.
+//! features a row. Everything is relative to μ, so that no large numbers cancel. Inducing inputs come in blocks of
+//! [`BLOCK`]; a [`Tile`], a block of rows by half a block of columns, fits the registers. Pairs of a term with itself are
+//! symmetric: a row of blocks ends at the diagonal.
 
 use crate::expectation::Gaussians;
 use crate::fast::vmath::Numbers;
@@ -19,10 +19,10 @@ pub(super) type Rows<const FMA: bool, const L: usize> = [Lanes<FMA, L>; BLOCK];
 /// Pairs at L points.
 pub(super) type Tile<const FMA: bool, const L: usize> = [[Lanes<FMA, L>; HALF]; BLOCK];
 
-/// The most lanes that any machine has.
-const MOST_LANES: usize = 8;
+/// The numbers in the widest register of any machine.
+const MAX_LANES: usize = 8;
 
-/// Which pairs there are; places beyond the last row or column repeat it.
+/// Which pairs there are. Entries of a block beyond the last row or column repeat it.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub rows: usize,
@@ -36,19 +36,19 @@ impl Shape {
         self.rows.div_ceil(BLOCK)
     }
 
-    /// The blocks of columns that block `b` of rows meets.
+    /// How many blocks of columns block `b` of rows is paired with.
     #[inline(always)]
     pub fn reach(self, b: usize) -> usize {
         if self.same { b + 1 } else { self.cols.div_ceil(BLOCK) }
     }
 
-    /// The halves of block `c` of columns that hold any.
+    /// How many halves of block `c` of columns have any column.
     #[inline(always)]
     pub fn halves(self, c: usize) -> usize {
         (self.cols - c * BLOCK).div_ceil(HALF).min(2)
     }
 
-    /// The first row of such a tile that holds any: on the diagonal, the right half has the lower triangle of its own.
+    /// The first row of a tile that is needed: on the diagonal, the right half has fewer rows below it.
     #[inline(always)]
     pub fn top(self, b: usize, c: usize, h: usize) -> usize {
         if self.same && b == c { h * HALF } else { 0 }
@@ -59,7 +59,7 @@ impl Shape {
         (0..self.row_blocks()).flat_map(|b| 0..self.reach(b)).map(|c| self.halves(c)).sum()
     }
 
-    /// The numbers that L points keep: of a term with itself the blocks of the term by itself, then tiles.
+    /// How many numbers L points keep: the tiles, and before them, for a term with itself, the blocks of the term by itself.
     pub fn kept<const L: usize>(self) -> usize {
         self.kept_blocks() * BLOCK * L + self.tiles() * BLOCK * HALF * L
     }
@@ -78,7 +78,7 @@ impl Shape {
         (Numbers::read(blocks), Numbers::read(tiles))
     }
 
-    /// The same, to write to.
+    /// [`split_kept`](Self::split_kept), to write to.
     #[inline(always)]
     pub fn split_kept_mut<const FMA: bool, const L: usize>(
         self,
@@ -88,12 +88,12 @@ impl Shape {
         (Numbers::read_mut(blocks), Numbers::read_mut(tiles))
     }
 
-    /// The numbers that so many points keep, on any machine.
+    /// How many numbers `points` points keep at the most, on any machine.
     pub fn numbers(self, points: usize) -> usize {
-        self.kept::<1>() * points.next_multiple_of(MOST_LANES)
+        self.kept::<1>() * points.next_multiple_of(MAX_LANES)
     }
 
-    /// Visits (i, j, tile, row in it, column in it) of every pair that is needed.
+    /// Calls `visit(i, j, tile, row of the tile, column of the tile)` for every pair that is needed.
     pub fn each_pair(self, mut visit: impl FnMut(usize, usize, usize, usize, usize)) {
         let mut tile = 0;
         for b in 0..self.row_blocks() {
@@ -122,7 +122,7 @@ pub(super) struct Group<const FMA: bool, const L: usize> {
     /// (δ, 1) and link·δ: Q + 1 and Q for each block.
     pub delta: Buffer<Rows<FMA, L>>,
     linked: Buffer<Rows<FMA, L>>,
-    /// What rows and columns add to the exponent.
+    /// The terms of the exponent that depend on the row alone, and on the column alone.
     left: Buffer<Rows<FMA, L>>,
     pub right: Buffer<Rows<FMA, L>>,
     /// μ, S and the exponents of each dimension.
@@ -163,12 +163,12 @@ impl<const FMA: bool, const L: usize> Group<FMA, L> {
         }
     }
 
-    /// Moves μ and S to some points, at most L, the last of which fills the lanes that are left.
+    /// Loads μ and S of at most L points; the last is repeated.
     #[inline(always)]
-    pub fn place(&mut self, at: &Gaussians, points: Range<usize>) {
+    pub fn load(&mut self, at: &Gaussians, points: Range<usize>) {
         let last = points.end - 1;
         let rows: [usize; L] = std::array::from_fn(|l| (points.start + l).min(last));
-        // A register at a time: numbers written one by one would be waited for.
+        // A register at a time: reading one whose numbers were written one by one would stall.
         for (of, to) in [(&at.mean, &mut self.mean), (&at.var, &mut self.var)] {
             let rows = rows.map(|n| &of.row(n)[..to.len()]);
             for (q, to) in to.iter_mut().enumerate() {
@@ -177,9 +177,9 @@ impl<const FMA: bool, const L: usize> Group<FMA, L> {
         }
     }
 
-    /// δ at μ; with `EXPONENTS`, what rows and columns add to them too. The terms being the same, rows add what columns do.
+    /// Computes δ; with `EXPONENTS`, also the terms of rows and columns, which are equal where both terms are the same.
     #[inline(always)]
-    pub fn spread<const EXPONENTS: bool>(&mut self) {
+    pub fn compute_deltas<const EXPONENTS: bool>(&mut self) {
         let (dim, row_blocks) = (self.dim, self.shape.row_blocks());
         for c in 0..self.right.len() {
             let (z, delta) =
@@ -217,7 +217,7 @@ impl<const FMA: bool, const L: usize> Group<FMA, L> {
 
     /// Adds a constant to every exponent.
     #[inline(always)]
-    pub fn lift(&mut self, constant: Lanes<FMA, L>) {
+    pub fn add_to_exponents(&mut self, constant: Lanes<FMA, L>) {
         for row in self.left.as_flattened_mut() {
             *row += constant;
         }

@@ -1,6 +1,7 @@
 //! Work over blocks of rows, on all threads, with the same digits on any number of them.
 //!
-//! The blocks follow from the shapes alone, and so does the order in which sums over them are taken.
+//! Rows are split into parts, which threads take one at a time. The parts follow from the shapes alone, and so does the order in
+//! which sums over them are added.
 
 mod team;
 
@@ -13,47 +14,47 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Rows go in this many parts at the most.
+/// Rows are split into at most this many parts.
 pub(crate) const PARTS: usize = 32;
-/// A part has so many rows at the most, as long as there are not more parts than that.
+/// A part has at most this many rows, unless that would be more than [`PARTS`] parts.
 const PART_ROWS: usize = 64;
-/// All parts but the last have a multiple of so many rows: what a register of most machines holds.
-const ROWS_TOGETHER: usize = 4;
+/// All parts but the last have a multiple of this many rows: the numbers in a register of most machines.
+const ROW_MULTIPLE: usize = 4;
 
-/// One for each part, where they stand.
+/// One value for each part, stored inline.
 pub(crate) type Parts<T> = SmallVec<[T; PARTS]>;
 
-/// How many parts so many rows have.
+/// How many parts N rows have.
 pub(crate) fn parts(n: usize) -> usize {
     n.div_ceil(part_rows(n))
 }
 
 /// The rows of each part but the last.
 pub(crate) fn part_rows(n: usize) -> usize {
-    n.div_ceil(n.div_ceil(PART_ROWS).clamp(1, PARTS)).next_multiple_of(ROWS_TOGETHER).max(ROWS_TOGETHER)
+    n.div_ceil(n.div_ceil(PART_ROWS).clamp(1, PARTS)).next_multiple_of(ROW_MULTIPLE).max(ROW_MULTIPLE)
 }
 
-/// Below so many operations, some ten microseconds, waking other threads costs more than they save.
-const WORTH: usize = 1 << 17;
+/// Work of fewer operations, some ten microseconds, is done sooner by one thread: waking others costs more than they save.
+const MIN_OPERATIONS: usize = 1 << 17;
 
-/// Does so many operations, roughly, on a thread of the pool, so that the parallel pieces among them hand nothing over: each
-/// would wake and wait. Others, as many as that is worth, or those of [`steps`], stay awake for them, and do nothing else: what
-/// waits for the pool in other ways belongs to [`together`].
+/// Runs `work`, of about `cost` operations, on a thread of the pool. As many other threads as that is worth stay awake for its
+/// parallel pieces, so that none of these has to wake them; inside [`steps`], those threads are the helpers. They do nothing
+/// else meanwhile: work that uses the pool by other means than this module belongs in [`together`].
 pub(crate) fn step<T: Send>(cost: usize, work: impl FnOnce() -> T + Send) -> T {
-    match cost / WORTH {
+    match cost / MIN_OPERATIONS {
         0 => work(),
-        worth => team::step(worth.min(PARTS - 1), work),
+        threads => team::step(threads.min(PARTS - 1), work),
     }
 }
 
-/// Does what has parallel pieces of its own on a thread of the pool, whose threads it has to itself.
+/// Runs `work` on a thread of the pool, with no helpers waiting: it may use all threads in any way.
 pub(crate) fn together<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     team::dismiss();
     rayon::scope(|_| work())
 }
 
-/// Does steps of so many parts one after the other: threads of the pool that it is called in, if any, stay awake between them
-/// too, as many as that is worth. What waits for the pool in other ways is better off without.
+/// Runs `work`, which does many a [`step`] of `parts` parts in a row. If it is called in a pool, other threads of it stay awake
+/// between the steps too, at most one for each part.
 pub(crate) fn steps<T>(parts: usize, work: impl FnOnce() -> T) -> T {
     match in_a_pool() {
         true => team::steps(parts.saturating_sub(1), work),
@@ -61,13 +62,13 @@ pub(crate) fn steps<T>(parts: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Both, side by side if what they belong to has so many operations that other threads are awake.
-pub(crate) fn beside<A: Send, B: Send>(
+/// Runs both, at the same time if they belong to a [`step`] of so many operations that it has helpers.
+pub(crate) fn join<A: Send, B: Send>(
     cost: usize,
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B + Send,
 ) -> (A, B) {
-    if cost < WORTH || team::is_busy() {
+    if cost < MIN_OPERATIONS || team::is_busy() {
         return (first(), second());
     }
     let slots = (Mutex::new((Some(first), None)), Mutex::new((Some(second), None)));
@@ -81,52 +82,52 @@ pub(crate) fn beside<A: Send, B: Send>(
     (taken(slots.0), taken(slots.1))
 }
 
-/// What is to be done, and what came of it.
+/// The input of a piece of work, and its result.
 type Slot<I, T> = Mutex<(Option<I>, Option<T>)>;
 
-/// Does what is to be done.
+/// Does the work of a slot.
 fn finish<I, T>(slot: &Slot<I, T>, work: impl FnOnce(I) -> T) {
     let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
     slot.1 = slot.0.take().map(work);
 }
 
-/// What came of it.
+/// The result in a slot.
 fn taken<I, T>(slot: Slot<I, T>) -> T {
     slot.into_inner().unwrap_or_else(PoisonError::into_inner).1.expect("every part is done")
 }
 
-/// From so many numbers on, some ten microseconds to copy, other threads save more than it costs to call them.
-pub(crate) const MANY: usize = 1 << 14;
+/// Copying fewer numbers, some ten microseconds, is done sooner by one thread.
+pub(crate) const MIN_NUMBERS: usize = 1 << 14;
 
-/// Whether this thread is of a pool that has others.
+/// Whether this thread belongs to a pool of several.
 pub(crate) fn in_a_pool() -> bool {
     rayon::current_thread_index().is_some() && rayon::current_num_threads() > 1
 }
 
-/// Calls `work` for pieces of `out`, each number of which follows from its place alone: on all threads of the pool that it is
-/// called in, if any. It starts none of its own.
+/// Calls `work` for pieces of `out`, whose every number depends on its index alone: on all threads of the pool that it is
+/// called in, if any. It starts no pool.
 pub(crate) fn each_piece(out: &mut [f64], work: impl Fn(Range<usize>, &mut [f64]) + Sync) {
-    const PIECE: usize = MANY / 4;
-    let alone = out.len() < MANY || !in_a_pool();
+    const PIECE: usize = MIN_NUMBERS / 4;
+    let alone = out.len() < MIN_NUMBERS || !in_a_pool();
     let size = if alone { out.len().max(1) } else { PIECE };
     each_chunk(out, size, alone, |i, piece| work(i * size..i * size + piece.len(), piece));
 }
 
-/// Calls `work` for chunks of so many, with their number; on this thread if `alone`.
+/// Calls `work` with the number of each chunk of `size` elements and the chunk; on this thread if `alone`.
 pub(crate) fn each_chunk<T: Send>(
     all: &mut [T],
     size: usize,
     alone: bool,
     work: impl Fn(usize, &mut [T]) + Sync,
 ) {
-    // One part has several where there are many.
+    // Each part has several chunks where there are more chunks than parts.
     let together = all.len().div_ceil(size).div_ceil(PARTS).max(1);
     each_of(all.chunks_mut(together * size).enumerate(), alone, |(i, some)| {
         some.chunks_mut(size).enumerate().for_each(|(k, chunk)| work(i * together + k, chunk));
     });
 }
 
-/// Copies numbers, of which there may be many.
+/// Copies numbers, by several threads where there are many.
 pub(crate) fn copy(from: &[f64], to: &mut [f64]) {
     each_piece(to, |at, to| to.copy_from_slice(&from[at]));
 }
@@ -154,15 +155,15 @@ pub(crate) fn each_part<T: Send, const K: usize>(
         });
         (points, own)
     });
-    each_of(parts, is_little(n, cost), |(points, own)| work(points, own))
+    each_of(parts, is_small(n, cost), |(points, own)| work(points, own))
 }
 
-/// Whether so many rows of so many operations each are done sooner alone.
-fn is_little(n: usize, cost: usize) -> bool {
-    n.saturating_mul(cost) < WORTH || rayon::current_num_threads() == 1
+/// Whether N rows of `cost` operations each are done sooner by one thread.
+fn is_small(n: usize, cost: usize) -> bool {
+    n.saturating_mul(cost) < MIN_OPERATIONS || rayon::current_num_threads() == 1
 }
 
-/// What `work` makes of each, in order; on this thread if `alone`.
+/// The results of `work` for each part, in order; on this thread if `alone`.
 pub(crate) fn each_of<I: Send, T: Send>(
     parts: impl Iterator<Item = I>,
     alone: bool,
@@ -178,7 +179,7 @@ pub(crate) fn each_of<I: Send, T: Send>(
     all.into_iter().map(taken).collect()
 }
 
-/// Does them all, half by half.
+/// Does the work of all slots, half of them by another thread.
 fn fill<I: Send, T: Send>(all: &[Slot<I, T>], work: &(impl Fn(I) -> T + Sync)) {
     match all {
         [] => {}
@@ -190,8 +191,8 @@ fn fill<I: Send, T: Send>(all: &[Slot<I, T>], work: &(impl Fn(I) -> T + Sync)) {
     }
 }
 
-/// Calls `work` for every part of N rows, of which there are some, and `add`s what it returns, pair by pair and pairs of pairs.
-/// `cost` is the number of operations a row, roughly.
+/// Calls `work` for every part of N > 0 rows, and `add`s the results pair by pair, then pairs of pairs. `cost` is the number of
+/// operations a row, roughly.
 pub(crate) fn sum_parts<T: Send>(
     n: usize,
     cost: usize,
@@ -200,7 +201,7 @@ pub(crate) fn sum_parts<T: Send>(
 ) -> T {
     debug_assert!(n > 0);
     let parts: Parts<_> = groups(0..n, part_rows(n)).collect();
-    let alone = is_little(n, cost) || team::is_busy();
+    let alone = is_small(n, cost) || team::is_busy();
     if !alone {
         let sums = Sums::new(parts.len());
         if team::share(parts.len(), &|i| sums.put(i, work(parts[i].clone()), &add)) {
@@ -210,11 +211,11 @@ pub(crate) fn sum_parts<T: Send>(
     sum_some(&parts, alone, &work, &add)
 }
 
-/// Sums of parts that come in any order, taken in that of [`sum_some`].
+/// Adds results that arrive in any order, in the order of [`sum_some`].
 struct Sums<T> {
-    /// The sum of some parts, in the place of the first of them.
+    /// The sum of some neighbouring parts, at the index of the first of them.
     of: Parts<Mutex<Option<T>>>,
-    /// Whether one half of what is split before this part is there.
+    /// At the index where a range of parts is split: whether the sum of one half is there.
     half: Parts<AtomicBool>,
 }
 
@@ -230,10 +231,10 @@ impl<T> Sums<T> {
         self.of[part].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts what came of a part, and adds what can be added.
+    /// Puts the result of a part, and adds the halves that are complete.
     fn put(&self, part: usize, own: T, add: &impl Fn(&mut T, T)) {
         *self.at(part) = Some(own);
-        // The halves that the part is in, from all parts to itself: where they begin and where they are split.
+        // The ranges that the part is in, from all parts down to two: where they begin and where they are split.
         let mut halves = SmallVec::<[(usize, usize); 8]>::new();
         let (mut from, mut to) = (0, self.of.len());
         while to - from > 1 {
@@ -242,7 +243,7 @@ impl<T> Sums<T> {
             if part < split { to = split } else { from = split }
         }
         while let Some((from, split)) = halves.pop() {
-            // Whoever comes second adds both.
+            // The thread that completes the second half adds both.
             if !self.half[split].swap(true, Ordering::AcqRel) {
                 return;
             }
@@ -277,13 +278,13 @@ fn sum_some<T: Send>(
     sum
 }
 
-/// Products aᵀb go in parts of about so many columns, and the rows in the fewer parts the more those are: what the parts of
-/// rows give is to be summed, M×D numbers each. Rows are read faster as they lie, and should be whole where they are short.
+/// Products aᵀb are split into parts of about this many columns of b, so that fewer parts of rows are needed: each of these has
+/// M×D numbers of its own to be summed. Rows of fewer columns stay whole, as contiguous memory is read faster.
 const PRODUCT_COLUMNS: usize = 256;
-/// The parts of rows, where there are enough rows, at the least.
+/// They are split into at least this many parts of rows, where there are enough rows.
 const PRODUCT_PARTS: usize = 8;
 
-/// The parts of products aᵀb of N rows and D columns: their rows and columns.
+/// The parts of a product aᵀb of N rows and D columns: their rows and columns.
 fn product_parts(n: usize, d: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
     let across = d.div_ceil(PRODUCT_COLUMNS).max(1);
     let width = d.div_ceil(across).next_multiple_of(CACHE_LINE).max(CACHE_LINE);
@@ -306,7 +307,7 @@ pub(crate) fn mul_tn(a: &Mat, b: &Mat) -> Mat {
         if some.is_empty() {
             return sum;
         }
-        let found = each_of(some.iter(), is_little(n, a.cols() * d / 4), one);
+        let found = each_of(some.iter(), is_small(n, a.cols() * d / 4), one);
         each_part(sum.rows(), some.len() * d, [&mut sum], |rows, [sum]| {
             for (i, sum) in rows.zip(sum.chunks_exact_mut(d)) {
                 for ((_, columns), part) in some.iter().zip(&found) {
@@ -361,13 +362,13 @@ mod tests {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let all = || {
                 let squares = each_of(0..29, false, |i| i * i);
-                (beside(WORTH, || 1, || "two"), beside(0, || 1, || "two"), squares)
+                (join(MIN_OPERATIONS, || 1, || "two"), join(0, || 1, || "two"), squares)
             };
             let squares: Parts<_> = (0..29).map(|i| i * i).collect();
-            // Whoever has the pool to itself has no helpers.
+            // Work that has the pool to itself has no helpers.
             let apart = || steps(PARTS, || (together(all), all()));
             let (first, second) = pool.install(apart);
-            for found in [pool.install(all), pool.install(|| step(WORTH, all)), first, second] {
+            for found in [pool.install(all), pool.install(|| step(MIN_OPERATIONS, all)), first, second] {
                 assert_eq!(found, ((1, "two"), (1, "two"), squares.clone()));
             }
         }
@@ -375,7 +376,7 @@ mod tests {
 
     #[test]
     fn pieces_make_the_whole() {
-        for len in [0, 5, MANY - 1, MANY, 3 * MANY + 7] {
+        for len in [0, 5, MIN_NUMBERS - 1, MIN_NUMBERS, 3 * MIN_NUMBERS + 7] {
             let from: Vec<f64> = (0..len).map(|i| i as f64).collect();
             for threads in [1, 3] {
                 let mut to = vec![f64::NAN; len];
@@ -409,8 +410,8 @@ mod tests {
             let on = |threads: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 pool.install(|| {
-                    let plain = sum_parts(n, WORTH, work, add);
-                    let in_a_step = step(WORTH, || sum_parts(n, WORTH, work, add));
+                    let plain = sum_parts(n, MIN_OPERATIONS, work, add);
+                    let in_a_step = step(MIN_OPERATIONS, || sum_parts(n, MIN_OPERATIONS, work, add));
                     assert_eq!(plain, in_a_step);
                     plain
                 })

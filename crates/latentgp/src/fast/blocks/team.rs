@@ -1,12 +1,12 @@
-//! Threads that stay awake while a step goes on.
+//! Threads that stay awake during a step of computation.
 //!
-//! A thread of a pool that finds no work sleeps after some ten microseconds, and to wake it takes a virtual machine nearly a
-//! hundred, as long as several parts of a step. The pieces of work that all threads share in a step are short, and so is what
-//! one thread does alone between them: meanwhile its helpers wait awake, and take the parts of the next one as it comes. So do
-//! those of many steps in a row, if what an optimiser does between two of them is short too.
+//! A thread of a rayon pool that finds no work sleeps after some ten microseconds. Waking it takes nearly a hundred on a virtual
+//! machine, as long as several parts of a step. A step alternates between short parallel pieces and short serial ones. During
+//! the serial ones its helper threads spin, and so they take the parts of the next piece at once. Helpers of many steps in a
+//! row also spin while the optimiser works between two steps.
 //!
-//! Who takes a part does not matter: what comes out of it has a place of its own. A team is for parts that do not wait for the
-//! pool: a thread that does may find a whole other step to do first, and its leader waits for it.
+//! Which thread takes a part makes no difference to the result: each part has a slot of its own. A part must not wait for the
+//! pool: a thread that does may start another step first, and the leader would wait for that.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -17,25 +17,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A helper that was not needed for so long goes back to its pool.
+/// A helper that finds no part to take for this long goes back to its pool.
 const PATIENCE: Duration = Duration::from_micros(500);
-/// Times that a thread looks before it looks at the clock.
-const LOOKS: usize = 64;
-/// From then on it lets others go first, if there are more threads than cores.
-const POLITE: Duration = Duration::from_micros(50);
-/// A leader that waits for so long does not wait for what is short, and sleeps for a while before it looks again.
-const LONG: Duration = Duration::from_millis(1);
-const WHILE: Duration = Duration::from_micros(50);
-/// A helper of steps in a row goes after so long, and comes again if others of its pool have no work for it.
+/// A thread that waits reads the clock once in this many spins.
+const SPINS: usize = 64;
+/// After this long it yields, as there may be more threads than cores.
+const YIELD_AFTER: Duration = Duration::from_micros(50);
+/// After this long it sleeps between spins.
+const SLEEP_AFTER: Duration = Duration::from_millis(1);
+const SLEEP: Duration = Duration::from_micros(50);
+/// A helper of steps in a row returns to the pool after this long, and comes back if the pool has no other work for it.
 const TERM: Duration = Duration::from_millis(1);
 
-/// What a thread has to do with teams.
+/// The part that a thread plays in a team.
 #[derive(Clone, Copy)]
 enum Role {
     None,
-    /// It does steps with such a team.
+    /// It leads this team.
     Leader(*const Team),
-    /// It takes parts of another's step, or a part of its own.
+    /// It is working on a part, or waiting for one as a helper.
     Busy,
 }
 
@@ -43,7 +43,7 @@ thread_local! {
     static ROLE: Cell<Role> = const { Cell::new(Role::None) };
 }
 
-/// Takes a role until it is dropped.
+/// Gives the thread a role until it is dropped.
 struct Playing {
     before: Role,
 }
@@ -60,44 +60,44 @@ impl Drop for Playing {
     }
 }
 
-/// What is to be done with a part, and how many there are.
+/// The function to call with the number of each part, and the number of parts.
 type Work = (*const (dyn Fn(usize) + Sync), usize);
 
-/// On lines of the cache of its own, so that who looks at it is not in the way of others.
+/// A counter on cache lines of its own, so that spinning on it does not slow down access to others.
 #[repr(align(128))]
-struct Apart(AtomicUsize);
+struct OwnLine(AtomicUsize);
 
 /// A leader and its helpers.
 struct Team {
     /// Odd while there are parts to take.
-    turn: Apart,
-    /// The next part that nobody has taken.
-    next: Apart,
-    /// Helpers that take parts, or look whether they may.
+    turn: OwnLine,
+    /// The number of the next part to be taken.
+    next: OwnLine,
+    /// Helpers that may be reading `work`.
     inside: AtomicUsize,
-    /// Helpers that have not gone, whether they have come or not; all of them at the start.
+    /// Helpers that have not left, whether they have arrived or not; all of them at the start.
     remaining: AtomicUsize,
     helpers: usize,
     patience: Duration,
     term: Duration,
     over: AtomicBool,
-    /// Valid while `turn` is odd or a helper is inside.
+    /// Valid while `turn` is odd or a helper is `inside`.
     work: UnsafeCell<Option<Work>>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-// SAFETY: `work` is written by the leader alone, while `turn` is even, and read by helpers that were inside when they saw it odd;
-// the leader waits for those before it goes on. Whoever drops the team last drops an address, and maybe a cause,
-// which may be sent.
+// SAFETY: all fields but `work` are `Sync`. `share` is the only function that writes `work`, on the leader's thread, while `turn`
+// is even and nobody is `inside`; `stay` reads it only after it has counted itself `inside` and then seen the odd `turn`, and
+// `share` does not return before `inside` is 0.
 unsafe impl Sync for Team {}
-// SAFETY: likewise.
+// SAFETY: the pointer in `work` is to a `Sync` function, and all other fields are `Send`.
 unsafe impl Send for Team {}
 
-/// Looks until `done`, with more patience the longer it takes; false where that is more than `most`.
+/// Waits until `done`: spins, then yields, then sleeps. False where it takes longer than `most`.
 fn wait(most: Duration, mut done: impl FnMut() -> bool) -> bool {
     let since = Instant::now();
     loop {
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS {
             if done() {
                 return true;
             }
@@ -105,14 +105,14 @@ fn wait(most: Duration, mut done: impl FnMut() -> bool) -> bool {
         }
         match since.elapsed() {
             long if long > most => return false,
-            long if long > LONG => thread::sleep(WHILE),
-            long if long > POLITE => thread::yield_now(),
+            long if long > SLEEP_AFTER => thread::sleep(SLEEP),
+            long if long > YIELD_AFTER => thread::yield_now(),
             _ => {}
         }
     }
 }
 
-/// Calls what it holds when it is dropped, by whatever way.
+/// Calls its function when it is dropped, also by a panic.
 struct Finally<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for Finally<F> {
@@ -122,11 +122,11 @@ impl<F: FnMut()> Drop for Finally<F> {
 }
 
 impl Team {
-    /// Helpers who go at the end of a `term` are for leaders who do not wait for them to come back.
+    /// A helper leaves after a `term`; one that is shorter than the step is for leaders that do not wait for their helpers.
     fn new(helpers: usize, patience: Duration, term: Duration) -> Self {
         Team {
-            turn: Apart(AtomicUsize::new(0)),
-            next: Apart(AtomicUsize::new(0)),
+            turn: OwnLine(AtomicUsize::new(0)),
+            next: OwnLine(AtomicUsize::new(0)),
             inside: AtomicUsize::new(0),
             remaining: AtomicUsize::new(helpers),
             helpers,
@@ -138,7 +138,7 @@ impl Team {
         }
     }
 
-    /// Does a step, with so many other threads of the pool at hand as come, and waits for them.
+    /// Runs a step with up to `helpers` other threads of the pool as helpers, and waits for these at the end.
     fn lead<T: Send>(&self, helpers: usize, step: impl FnOnce() -> T + Send) -> T {
         if helpers > 0 {
             return rayon::join(|| self.lead(helpers - 1, step), || self.help()).0;
@@ -148,26 +148,26 @@ impl Team {
         step()
     }
 
-    /// Whether the helpers are back in their pool, or should be.
-    fn has_gone(&self) -> bool {
+    /// Whether any helper has left, or all of them should.
+    fn has_ended(&self) -> bool {
         self.over.load(SeqCst) || self.remaining.load(SeqCst) < self.helpers
     }
 
-    /// Takes parts until the steps are over or there was none for long; true where a term was over before.
+    /// Takes parts until the steps are over or there was none for `patience`; true where the term ended before.
     fn help(&self) -> bool {
-        // A thread that waits somewhere in a step of its own has to go on with that when it can.
-        let comes_again = matches!(ROLE.get(), Role::None) && {
+        // A thread that is waiting in a step of its own must stay free to go on with it.
+        let comes_back = matches!(ROLE.get(), Role::None) && {
             let _role = Playing::new(Role::Busy);
             self.stay()
         };
-        if !comes_again {
+        if !comes_back {
             self.remaining.fetch_sub(1, SeqCst);
         }
-        comes_again
+        comes_back
     }
 
-    /// Helps for a term at a time. Between two of them the pool has its thread: for what others ask for, or to go on with what
-    /// it was waiting for when it was called.
+    /// Helps for one term after another. Between two of them the thread is the pool's: for other work, or to go on with what it
+    /// was waiting for when it was called.
     fn help_in_terms(self: Arc<Self>) {
         if self.help() {
             rayon::yield_now();
@@ -175,14 +175,15 @@ impl Team {
         }
     }
 
+    /// Does what [`help`](Self::help) says.
     fn stay(&self) -> bool {
         let (mut seen, mut turn, since) = (0, 0, Instant::now());
         loop {
-            let there_is_one = wait(self.patience, || {
+            let found = wait(self.patience, || {
                 turn = self.turn.0.load(SeqCst);
                 (turn % 2 == 1 && turn != seen) || self.over.load(SeqCst)
             });
-            if !there_is_one || self.over.load(SeqCst) {
+            if !found || self.over.load(SeqCst) {
                 return false;
             }
             {
@@ -190,7 +191,7 @@ impl Team {
                 let _inside = Finally(|| {
                     self.inside.fetch_sub(1, SeqCst);
                 });
-                // A leader that has not seen this helper inside has gone on to another turn.
+                // A leader that did not see this helper inside may have gone on to another turn.
                 if self.turn.0.load(SeqCst) == turn {
                     self.take_parts();
                 }
@@ -202,18 +203,18 @@ impl Team {
         }
     }
 
-    /// Takes parts as long as there are any; one that panics is the last.
+    /// Takes parts as long as there are any; stops at one that panics.
     fn take_parts(&self) {
-        // SAFETY: the turn has not ended, and does not before this helper leaves.
+        // SAFETY: the caller, `stay`, is `inside` an odd turn: `share` neither writes `work` nor returns before it leaves.
         let Some((work, count)) = (unsafe { *self.work.get() }) else { return };
-        // SAFETY: likewise, and the leader keeps what it refers to.
+        // SAFETY: as above; the function that `work` points to is borrowed by `share` until it returns.
         let each = || self.each_part(count, unsafe { &*work });
         if let Err(cause) = catch_unwind(AssertUnwindSafe(each)) {
             *self.cause() = Some(cause);
         }
     }
 
-    /// Calls `work` for parts that nobody has taken; for no more of them after a panic.
+    /// Calls `work` for parts that are left; for no more of them after a panic.
     fn each_part(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
         let _none_left = Finally(|| self.next.0.store(count, SeqCst));
         loop {
@@ -229,12 +230,12 @@ impl Team {
         self.panic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `work` for so many parts, with the helpers that are awake.
+    /// Calls `work` for `count` parts, with the helpers that have arrived.
     fn share(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: of the lifetime alone. Whoever uses it is waited for below.
+        // SAFETY: this only changes the lifetime. `_end` below waits for every helper that may use the pointer, also by a panic.
         let kept: *const (dyn Fn(usize) + Sync) =
             unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(work) };
-        // SAFETY: there is no turn, and no helper inside.
+        // SAFETY: `turn` is even, and the last call of this function waited until no helper was inside.
         unsafe { *self.work.get() = Some((kept, count)) };
         self.next.0.store(0, SeqCst);
         *self.cause() = None;
@@ -254,31 +255,31 @@ impl Team {
     }
 }
 
-/// Does a step on a thread of the pool, with the others as helpers, at most so many.
+/// Runs a step on a thread of the pool, with at most `most` others as helpers.
 pub(super) fn step<T: Send>(most: usize, step: impl FnOnce() -> T + Send) -> T {
     step_with(PATIENCE, most, step)
 }
 
 fn step_with<T: Send>(patience: Duration, most: usize, step: impl FnOnce() -> T + Send) -> T {
-    let (helpers, has_one) = (helpers(most), has_one());
-    if helpers == 0 || has_one {
+    let (helpers, has_team) = (helpers(most), has_team());
+    if helpers == 0 || has_team {
         return rayon::scope(|_| step());
     }
     Team::new(helpers, patience, Duration::MAX).lead(helpers, step)
 }
 
-/// Does steps one after the other on this thread, which is one of a pool, with others of it as helpers, at most so many. When
-/// these have gone, each of the steps calls its own.
+/// Runs many steps in a row on this thread of a pool, with at most `most` others of it as helpers. When these have left, each
+/// step calls its own.
 pub(super) fn steps<T>(most: usize, work: impl FnOnce() -> T) -> T {
     steps_with(PATIENCE, most, work)
 }
 
 fn steps_with<T>(patience: Duration, most: usize, work: impl FnOnce() -> T) -> T {
     let helpers = helpers(most);
-    if helpers == 0 || has_one() {
+    if helpers == 0 || has_team() {
         return work();
     }
-    // Those that come late find a team that is over.
+    // Helpers that arrive after the end find a team that is over.
     let team = Arc::new(Team::new(helpers, patience, TERM));
     for _ in 0..helpers {
         let team = team.clone();
@@ -289,17 +290,17 @@ fn steps_with<T>(patience: Duration, most: usize, work: impl FnOnce() -> T) -> T
     work()
 }
 
-/// The other threads of the pool, at most so many.
+/// The number of other threads of the pool, but at most `most`.
 fn helpers(most: usize) -> usize {
     (rayon::current_num_threads() - 1).min(most)
 }
 
-/// Whether this thread leads a team that has not gone, or is in another's.
-fn has_one() -> bool {
+/// Whether this thread leads a team that is still there, or works in another's.
+fn has_team() -> bool {
     match ROLE.get() {
         Role::None => false,
-        // SAFETY: the role ends before the team.
-        Role::Leader(team) => !unsafe { &*team }.has_gone(),
+        // SAFETY: `lead` and `steps_with` set this role while they borrow the team, and `Playing` resets it before they return.
+        Role::Leader(team) => !unsafe { &*team }.has_ended(),
         Role::Busy => true,
     }
 }
@@ -307,23 +308,23 @@ fn has_one() -> bool {
 /// Sends the helpers of this thread back to their pool, if it has any.
 pub(super) fn dismiss() {
     if let Role::Leader(team) = ROLE.get() {
-        // SAFETY: the role ends before the team.
+        // SAFETY: `lead` and `steps_with` set this role while they borrow the team, and `Playing` resets it before they return.
         unsafe { &*team }.over.store(true, SeqCst);
     }
 }
 
-/// Whether this thread does part of a step that others help with: what is below is its own.
+/// Whether this thread works on a part: whatever that part does, this thread does alone.
 pub(super) fn is_busy() -> bool {
     matches!(ROLE.get(), Role::Busy)
 }
 
-/// Calls `work` for so many parts with the helpers of the step that this thread leads; false where it leads none. When one of
-/// them has gone the others go too, as all of them serve better where their pool finds them.
+/// Calls `work` for `count` parts with the helpers of the step that this thread leads; false where it leads none. When one of
+/// them has left, the others are sent away too: the pool then finds them all.
 pub(super) fn share(count: usize, work: &(dyn Fn(usize) + Sync)) -> bool {
     let Role::Leader(team) = ROLE.get() else { return false };
-    // SAFETY: the role ends before the team.
+    // SAFETY: `lead` and `steps_with` set this role while they borrow the team, and `Playing` resets it before they return.
     let team = unsafe { &*team };
-    if team.has_gone() {
+    if team.has_ended() {
         team.over.store(true, SeqCst);
         return false;
     }
@@ -344,7 +345,7 @@ mod tests {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
     }
 
-    /// A step whose helpers do not go.
+    /// A step whose helpers do not leave.
     fn patient<T: Send>(step: impl FnOnce() -> T + Send) -> T {
         step_with(NEVER, 31, step)
     }
@@ -414,7 +415,7 @@ mod tests {
             steps_with(NEVER, 31, || {
                 let asked = done.clone();
                 rayon::spawn(move || asked.store(true, SeqCst));
-                // Who leads has no time for it.
+                // The leader is busy with its own parts.
                 let since = Instant::now();
                 while !done.load(SeqCst) {
                     assert!(share(2, &|_| {}) && since.elapsed() < Duration::from_secs(60));
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_whose_helpers_have_gone_call_their_own() {
+    fn steps_whose_helpers_have_left_call_their_own() {
         pool(3).install(|| {
             steps_with(NEVER, 31, || {
                 assert!(share(1, &|_| {}));
@@ -451,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn when_one_has_gone_all_go() {
+    fn when_one_helper_leaves_all_do() {
         pool(3).install(|| {
             step(31, || {
                 while share(1, &|_| {}) {

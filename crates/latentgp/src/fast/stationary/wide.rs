@@ -17,7 +17,7 @@ use crate::mat::Mat;
 use crate::scratch::{self, Buffer};
 use smallvec::smallvec;
 
-/// Inputs of at least so many columns are faster by products.
+/// Inputs of at least this many columns are faster by products.
 pub(super) const WIDE: usize = 24;
 /// Sums run in this many independent accumulators.
 const LANES: usize = 8;

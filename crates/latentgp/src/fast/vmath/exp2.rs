@@ -1,17 +1,17 @@
-//! Powers of two, with AVX2 and AVX-512 of four registers abreast.
+//! Powers of two, with AVX2 and AVX-512 of four registers at a time.
 //!
-//! A polynomial is a chain of steps that each wait for the one before. Taken one register after the other, those that wait
-//! fill the machine's queues; four chains go side by side in the time of little more than one. The compiler would order the
-//! steps its own way: after each of them, an assembly of no instructions needs all four. Other machines take a plain loop.
+//! A polynomial is a chain of operations that each wait for the one before. Four interleaved chains take little longer than one,
+//! as each fills the waiting times of the others. Compilers tend to undo the interleaving; an empty assembly block after each
+//! step, which takes all four registers, keeps it. Other machines take a plain loop.
 
 use super::lanes::{Lanes, Numbers};
 use super::{EXP2, EXP2_LEAST, EXP2_MOST, ROUND, exp2_decay, exp2_m1};
 
-/// Registers that go side by side.
-const ABREAST: usize = 4;
+/// The number of interleaved registers.
+const INTERLEAVED: usize = 4;
 
-/// y ← 2^y, as [`exp2_decay`] has it but for rounding, for y ≤ 0. What comes out depends on neither how many there are nor
-/// where they stand.
+/// y ← 2^y for y ≤ 0: [`exp2_decay`], but for rounding. The result depends neither on how many numbers there are nor on their
+/// order.
 ///
 /// On x86-64, `FMA` is only for loops that [`in_lanes`](super::in_lanes) runs.
 #[inline(always)]
@@ -19,13 +19,13 @@ pub(crate) fn exp2_decays<const FMA: bool, const L: usize>(y: &mut [f64]) {
     each::<FMA, L, false>(y);
 }
 
-/// y ← 2^y of registers, likewise.
+/// [`exp2_decays`] of registers.
 #[inline(always)]
 pub(crate) fn exp2_decay_lanes<const FMA: bool, const L: usize>(y: &mut [Lanes<FMA, L>]) {
     each_lanes::<FMA, L, false>(y);
 }
 
-/// y ← 2^y − 1 of registers, as [`exp2_m1`] has it but for rounding, likewise.
+/// y ← 2^y − 1 of registers: [`exp2_m1`], but for rounding; see [`exp2_decays`].
 #[inline(always)]
 pub(crate) fn exp2_m1_lanes<const FMA: bool, const L: usize>(y: &mut [Lanes<FMA, L>]) {
     each_lanes::<FMA, L, true>(y);
@@ -46,9 +46,9 @@ fn each<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [f64]) {
 
 #[inline(always)]
 fn each_lanes<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [Lanes<FMA, L>]) {
-    let (fours, rest) = y.as_chunks_mut::<ABREAST>();
+    let (fours, rest) = y.as_chunks_mut::<INTERLEAVED>();
     for four in fours {
-        exp2::<FMA, L, LESS_ONE, ABREAST>(four);
+        exp2::<FMA, L, LESS_ONE, INTERLEAVED>(four);
     }
     for one in rest.as_chunks_mut::<1>().0 {
         exp2::<FMA, L, LESS_ONE, 1>(one);
@@ -72,7 +72,7 @@ fn exp2<const FMA: bool, const L: usize, const LESS_ONE: bool, const K: usize>(y
     let all = Lanes::<FMA, L>::all;
     let (mut f, mut powers, mut sums) = ([all(0.0); K], [all(0.0); K], [all(EXP2[EXP2.len() - 1]); K]);
     for i in 0..K {
-        // The second is taken where one is not a number.
+        // `max` takes its argument where either is NaN.
         let own = all(EXP2_LEAST).max(y[i]);
         let own = if LESS_ONE { all(EXP2_MOST).min(own) } else { own };
         let shifted = own + all(ROUND);
@@ -83,7 +83,7 @@ fn exp2<const FMA: bool, const L: usize, const LESS_ONE: bool, const K: usize>(y
         for i in 0..K {
             sums[i] = sums[i].mul_add(f[i], all(EXP2[k]));
         }
-        abreast(&mut sums);
+        interleave(&mut sums);
     }
     for i in 0..K {
         y[i] = match LESS_ONE {
@@ -104,18 +104,18 @@ const EXP2_SMALL: [f64; 6] = [
     1.540_372_398_074_925_6e-4,
 ];
 
-/// Adding 1.5 · 2⁴⁸ rounds to sixteenths, of which the last four bits tell those of the fraction.
+/// Adding 1.5 · 2⁴⁸ rounds to sixteenths; the last four bits are those of the fraction.
 const ROUND_SIXTEENTHS: f64 = 422_212_465_065_984.0 + 1023.0;
 
-/// 2^y, for y ≤ 0: that of the nearest sixteenth, whose fraction a machine of eight lanes looks up in two registers, times that
-/// of the rest, for which half the polynomial is enough.
+/// 2^y, for y ≤ 0: the power of the nearest sixteenth, which a machine of eight lanes looks up in two registers, times that of
+/// the rest, for which half the polynomial is enough.
 #[inline(always)]
 fn exp2_of_sixteenths<const FMA: bool, const L: usize, const K: usize>(y: &mut [Lanes<FMA, L>; K]) {
     let all = Lanes::<FMA, L>::all;
     let (mut f, mut powers) = ([all(0.0); K], [all(0.0); K]);
     let mut sums = [all(EXP2_SMALL[EXP2_SMALL.len() - 1]); K];
     for i in 0..K {
-        // The second is taken where one is not a number.
+        // `max` takes its argument where either is NaN.
         let own = all(EXP2_LEAST).max(y[i]);
         let shifted = own + all(ROUND_SIXTEENTHS);
         f[i] = own - (shifted - all(ROUND_SIXTEENTHS));
@@ -125,23 +125,23 @@ fn exp2_of_sixteenths<const FMA: bool, const L: usize, const K: usize>(y: &mut [
         for i in 0..K {
             sums[i] = sums[i].mul_add(f[i], all(EXP2_SMALL[k]));
         }
-        abreast(&mut sums);
+        interleave(&mut sums);
     }
     for i in 0..K {
         y[i] = (sums[i] * f[i]).mul_add(powers[i], powers[i]);
     }
 }
 
-/// If they are four, all are in registers here.
+/// Keeps four registers interleaved: all of them are needed at this point. Does nothing for other numbers of them.
 #[inline(always)]
-fn abreast<const FMA: bool, const L: usize, const K: usize>(registers: &mut [Lanes<FMA, L>; K]) {
+fn interleave<const FMA: bool, const L: usize, const K: usize>(registers: &mut [Lanes<FMA, L>; K]) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: as many numbers on either side; such loops are run where the instructions were detected, and there is none.
+    // SAFETY: as in `lanewise` of `Lanes`: equal sizes, and registers that `in_lanes` has detected.
     unsafe {
         use std::mem::transmute_copy as seen;
         match (FMA, K, L) {
-            (true, ABREAST, 8) => *registers = seen(&x86::abreast_wide(seen(registers))),
-            (true, ABREAST, 4) => *registers = seen(&x86::abreast(seen(registers))),
+            (true, INTERLEAVED, 8) => *registers = seen(&x86::interleave_wide(seen(registers))),
+            (true, INTERLEAVED, 4) => *registers = seen(&x86::interleave(seen(registers))),
             _ => {}
         }
     }
@@ -152,12 +152,12 @@ mod x86 {
     use std::arch::asm;
     use std::arch::x86_64::{__m256d, __m512d};
 
-    macro_rules! abreast {
+    macro_rules! interleave {
         ($name:ident, $register:ty, $class:ident, $features:literal) => {
             #[inline]
             #[target_feature(enable = $features)]
             pub fn $name([mut a, mut b, mut c, mut d]: [$register; 4]) -> [$register; 4] {
-                // SAFETY: there is no instruction.
+                // SAFETY: the assembly has no instruction.
                 unsafe {
                     asm!(
                         "/* {} {} {} {} */",
@@ -172,8 +172,8 @@ mod x86 {
             }
         };
     }
-    abreast!(abreast, __m256d, ymm_reg, "avx2,fma");
-    abreast!(abreast_wide, __m512d, zmm_reg, "avx512f");
+    interleave!(interleave, __m256d, ymm_reg, "avx2,fma");
+    interleave!(interleave_wide, __m512d, zmm_reg, "avx512f");
 }
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_are_within_two_ulp_wherever_they_stand() {
+    fn powers_are_within_two_ulp_in_any_order() {
         let y: Vec<f64> = (0..40_000).map(|i| -1021.0 * i as f64 / 39_999.0).collect();
         let whole = powers(&y);
         for (y, power) in y.iter().zip(&whole) {

@@ -1,18 +1,19 @@
-//! Numbers that one register of the machine holds, and what it does with all of them at once.
+//! A vector register as a value, with the instructions that work on all its numbers at once.
 //!
-//! A compiler that is given loops over small arrays finds the registers by itself, or does not: with eight lanes it took them
-//! apart in places, ten times as slow. Where it matters, [`Lanes`] leave it no choice.
+//! Compilers turn loops over small arrays into vector instructions, but not reliably: with eight lanes they split registers in
+//! places, at a tenth of the speed. [`Lanes`] leave them no choice.
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
-/// `L` numbers. `FMA` with eight lanes is AVX-512 on x86-64, with four AVX2; everything else is left to the compiler.
+/// `L` numbers. On x86-64, `FMA` with eight lanes is AVX-512 and with four AVX2; everything else is left to the compiler.
 ///
-/// With `FMA`, operators are for loops that [`in_lanes`](super::in_lanes) runs alone: it has looked for their instructions.
+/// On x86-64, operators with `FMA` may be used in loops that [`in_lanes`](super::in_lanes) runs, and nowhere else: it has
+/// detected their instructions.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Lanes<const FMA: bool, const L: usize>(pub [f64; L]);
 
-/// What is added to j, the number of sixteenths, 48 bits further left, so that the mantissa is that of 2^(j/16).
+/// Entry j is what must be added to j << 48 so that the mantissa is that of 2^(j/16).
 const SIXTEENTHS: [u64; 16] = {
     /// 2^(j/16).
     const POWERS: [f64; 16] = [
@@ -42,14 +43,15 @@ const SIXTEENTHS: [u64; 16] = {
     bits
 };
 
-/// What one instruction does to every lane, of some operands.
+/// Applies one instruction to some operands: the wide or the narrow one, or else `plain` to each lane.
 macro_rules! lanewise {
     ($wide:ident, $narrow:ident, $plain:expr, $($operand:ident),+) => {{
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{$narrow, $wide};
             use std::mem::transmute_copy as seen;
-            // SAFETY: as many numbers on either side, and instructions of the machine that the lanes are those of.
+            // SAFETY: `Lanes<_, L>` and the register have the same size, as L is 8 or 4. The machine has the instructions, as
+            // `in_lanes`, which alone chooses `FMA` on x86-64, has detected them.
             match (FMA, L) {
                 (true, 8) => return unsafe { seen(&$wide($(seen(&$operand)),+)) },
                 (true, 4) => return unsafe { seen(&$narrow($(seen(&$operand)),+)) },
@@ -111,16 +113,16 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
         lanewise!(_mm512_sqrt_pd, _mm256_sqrt_pd, f64::sqrt, self)
     }
 
-    /// √ within 1 ulp; of subnormal numbers to 8 digits. The root of eight numbers takes as long as three powers of two; from 14
-    /// bits of 1/√x, two steps of Newton's take a third of that.
+    /// √ within 1 ulp; of subnormal numbers to 8 digits. With eight lanes it is found by two Newton steps from 14 bits of 1/√x, in
+    /// a third of the time of the instruction for it.
     #[inline(always)]
     pub fn root(self) -> Self {
         #[cfg(target_arch = "x86_64")]
         if FMA && L == 8 {
             use std::arch::x86_64::{_mm512_fpclass_pd_mask, _mm512_mask_mov_pd, _mm512_rsqrt14_pd};
             use std::mem::transmute_copy as seen;
-            /// ±0 and ∞, which are their own roots.
-            const OWN: i32 = 0x02 | 0x04 | 0x08;
+            /// The classes of +0, −0 and +∞, which are their own roots.
+            const OWN_ROOT: i32 = 0x02 | 0x04 | 0x08;
             // SAFETY: as in `lanewise`.
             let about: Self = unsafe { seen(&_mm512_rsqrt14_pd(seen(&self))) };
             // √x and ½/√x.
@@ -128,9 +130,9 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
             let error = root.neg_mul_add(half, Self::all(0.5));
             (root, half) = (root.mul_add(error, root), half.mul_add(error, half));
             root = root.neg_mul_add(root, self).mul_add(half, root);
-            // SAFETY: likewise.
+            // SAFETY: as in `lanewise`.
             return unsafe {
-                let own = _mm512_fpclass_pd_mask::<OWN>(seen(&self));
+                let own = _mm512_fpclass_pd_mask::<OWN_ROOT>(seen(&self));
                 seen(&_mm512_mask_mov_pd(seen(&root), own, seen(&self)))
             };
         }
@@ -149,7 +151,7 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
         lanewise!(_mm512_min_pd, _mm256_min_pd, |a: f64, b: f64| if a < b { a } else { b }, self, other)
     }
 
-    /// The power of 2 whose exponent, 1023 added to it, is in the low bits.
+    /// 2^e, where the low bits of a number hold e + 1023.
     #[inline(always)]
     pub fn power_of_low_bits(self) -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -170,7 +172,7 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
         Lanes(out)
     }
 
-    /// The power of 2 whose exponent, 1023 added to it, is in the low bits, the last four of them sixteenths.
+    /// 2^e, where the low bits of a number hold e + 1023 in sixteenths.
     #[inline(always)]
     pub fn power_of_low_sixteenths(self) -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -178,7 +180,7 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
             use std::arch::x86_64::{_mm512_add_epi64, _mm512_permutex2var_epi64, _mm512_slli_epi64};
             use std::mem::transmute_copy as seen;
             let (low, high) = SIXTEENTHS.split_at(8);
-            // SAFETY: as in `lanewise`; eight numbers are read on either side.
+            // SAFETY: as in `lanewise`; `low` and `high` have eight entries each.
             return unsafe {
                 let (low, high) = (low.as_ptr().cast::<[u64; 8]>(), high.as_ptr().cast::<[u64; 8]>());
                 let own = _mm512_permutex2var_epi64(seen(&*low), seen(&self), seen(&*high));
@@ -191,7 +193,7 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
         }))
     }
 
-    /// Σ over the lanes, also where no such loop runs.
+    /// Σ over the lanes, in order. It needs no vector instructions, and may be used anywhere.
     pub fn sum(self) -> f64 {
         self.0.iter().sum()
     }
@@ -215,7 +217,7 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
                 }
             };
             if let Some(four) = four {
-                // SAFETY: likewise.
+                // SAFETY: as in `lanewise`.
                 return unsafe {
                     let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
                     _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
@@ -261,13 +263,13 @@ impl<const FMA: bool, const L: usize> Numbers for Lanes<FMA, L> {
     #[inline(always)]
     fn read(numbers: &[f64]) -> &[Self] {
         let arrays = numbers.as_chunks::<L>().0;
-        // SAFETY: `Lanes` are such arrays.
+        // SAFETY: `Lanes` is a transparent wrapper of such an array.
         unsafe { std::slice::from_raw_parts(arrays.as_ptr().cast(), arrays.len()) }
     }
     #[inline(always)]
     fn read_mut(numbers: &mut [f64]) -> &mut [Self] {
         let arrays = numbers.as_chunks_mut::<L>().0;
-        // SAFETY: `Lanes` are such arrays.
+        // SAFETY: `Lanes` is a transparent wrapper of such an array.
         unsafe { std::slice::from_raw_parts_mut(arrays.as_mut_ptr().cast(), arrays.len()) }
     }
 }

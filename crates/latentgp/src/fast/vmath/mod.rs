@@ -1,7 +1,7 @@
-//! Elementary functions on slices, and the choice of instructions at run time.
+//! Vector registers, the choice of instructions at run time, and elementary functions.
 //!
-//! A loop written as a [`Vectorized`], or as a [`Laned`] where it wants to know how many numbers a register
-//! holds, is compiled once for each instruction set; [`vectorize`] and [`in_lanes`] take the widest that the
+//! A loop written as a [`Vectorized`], or as a [`Laned`] where it needs to know how many numbers a register
+//! holds, is compiled once for each instruction set; [`vectorize`] and [`in_lanes`] run the widest that the
 //! machine has. Exponentials, logarithms, and sine and cosine of πu, are within 2 ulp on every path, 2^y − 1 within 3.
 
 mod exp2;
@@ -19,7 +19,7 @@ pub(crate) trait Vectorized {
     fn run<const FMA: bool>(self) -> Self::Out;
 }
 
-/// The same for a loop over groups of `L` numbers, one register of the machine.
+/// A [`Vectorized`] loop over groups of `L` numbers, one register of the machine. `run` must be `#[inline(always)]`.
 pub(crate) trait Laned {
     type Out;
     fn run<const FMA: bool, const L: usize>(self) -> Self::Out;
@@ -41,7 +41,7 @@ pub(crate) fn vectorize<V: Vectorized>(v: V) -> V::Out {
     in_lanes(AnyLanes(v))
 }
 
-/// Runs the loop with the widest instructions of this machine, and as many lanes as they have.
+/// Runs the loop with the widest instructions of this machine, and with `L` the numbers of its registers.
 #[inline]
 pub(crate) fn in_lanes<V: Laned>(v: V) -> V::Out {
     #[cfg(target_arch = "x86_64")]
@@ -74,29 +74,29 @@ pub(crate) fn in_lanes<V: Laned>(v: V) -> V::Out {
     if cfg!(target_arch = "aarch64") { v.run::<true, 4>() } else { v.run::<false, 4>() }
 }
 
-/// Groups of at most so many numbers, one after the other.
+/// Consecutive groups of at most `most` indices.
 pub(crate) fn groups(all: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
     let end = all.end;
     all.step_by(most).map(move |from| from..(from + most).min(end))
 }
 
-/// Groups of at most so many numbers that have about as many each.
+/// Consecutive groups of at most `most` indices, with about as many each.
 pub(crate) fn even_groups(all: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
     let count = all.len().div_ceil(most).max(1);
     let each = all.len().div_ceil(count).max(1);
     groups(all, each)
 }
 
-/// Numbers that a line of the cache holds, on most machines.
+/// The numbers in a cache line of most machines.
 pub(crate) const CACHE_LINE: usize = 8;
 
-/// Fetches the line of the cache that number `at`, counted from the first, is in, or would be in beyond the last.
+/// Prefetches the cache line of number `at`, counted from the first; it may be beyond the last.
 #[inline(always)]
 pub(crate) fn prefetch<T>(numbers: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which reads nothing and is for any address.
+        // SAFETY: a prefetch is a hint that is allowed for any address, and `wrapping_add` is too.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(numbers.as_ptr().cast::<f64>().wrapping_add(at).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -158,8 +158,7 @@ fn split_exp<const FMA: bool>(x: f64) -> Split {
     Split { k: shifted.to_bits(), r, r2, even, odd }
 }
 
-/// x within the bounds where 2^(k−1) is a number, so that nothing overflows before the result does. Written so
-/// that NaN passes through.
+/// x clamped to where 2^(k−1) is finite, so that nothing overflows before the result does. NaN stays NaN.
 #[inline(always)]
 fn within(x: f64) -> f64 {
     let x = if LEAST > x { LEAST } else { x };
@@ -181,7 +180,7 @@ pub(crate) fn exp<const FMA: bool>(x: f64) -> f64 {
     if x < LEAST { 0.0 } else { value }
 }
 
-/// Below this 2^y is 2⁻¹⁰²¹, which is nothing beside any other number.
+/// Below this 2^y is taken for 2⁻¹⁰²¹, which is negligible.
 pub(crate) const EXP2_LEAST: f64 = -1021.0;
 /// 2^f = 1 + f Σ c_k fᵏ for |f| ≤ ½: the sum goes through (2^f − 1)/f at the Chebyshev points, and 2^f is 2·10⁻¹⁷ off at the
 /// most.
@@ -199,7 +198,7 @@ const EXP2: [f64; 11] = [
     4.454_960_598_186_518_6e-10,
 ];
 
-/// 2^y for y ≤ 0, which saves what exp takes to split x; 2⁻¹⁰²¹ below −1021. Even and odd terms are summed apart.
+/// 2^y for y ≤ 0, 2⁻¹⁰²¹ below −1021: cheaper than exp, which has to split x first. Even and odd terms are summed apart.
 #[inline(always)]
 pub(crate) fn exp2_decay<const FMA: bool>(y: f64) -> f64 {
     let y = if EXP2_LEAST > y { EXP2_LEAST } else { y };
@@ -278,7 +277,7 @@ pub(crate) fn sin_cos_pi<const FMA: bool>(u: f64) -> (f64, f64) {
     (sin, cos)
 }
 
-/// An integer below 2⁵², as the low bits of 2⁵²: every machine converts it so, many at a time.
+/// Converts an integer below 2⁵² by way of the low bits of 2⁵², which every machine does for a whole register.
 #[inline(always)]
 pub(crate) fn from_low_bits(integer: u64) -> f64 {
     const POWER: f64 = 4_503_599_627_370_496.0;
@@ -310,7 +309,7 @@ pub(crate) fn ln<const FMA: bool>(x: f64) -> f64 {
     fma::<FMA>(k, LN2_HI, twice + fma::<FMA>(k, LN2_LO, rest))
 }
 
-/// Σ ln x of numbers above 0, a few at a time: their mantissas are multiplied and their exponents added.
+/// Σ ln x of numbers above 0: mantissas are multiplied and exponents added, and few logarithms are taken.
 #[derive(Clone, Copy)]
 pub(crate) struct LnSum {
     mantissas: [f64; LnSum::LANES],
@@ -321,8 +320,8 @@ pub(crate) struct LnSum {
 
 impl LnSum {
     pub const LANES: usize = 8;
-    /// A product of so many numbers below 2 is far from overflow.
-    const MOST: usize = 512;
+    /// A product of this many numbers below 2 does not overflow.
+    const MAX_FACTORS: usize = 512;
 
     pub fn new() -> Self {
         LnSum { mantissas: [1.0; Self::LANES], exponents: [0; Self::LANES], count: 0, sum: 0.0 }
@@ -341,7 +340,7 @@ impl LnSum {
             self.exponents[i] += (bits >> 52) as i64 - 1023;
         }
         self.count += 1;
-        if self.count == Self::MOST {
+        if self.count == Self::MAX_FACTORS {
             *self = LnSum { sum: self.total(), ..Self::new() };
         }
     }
@@ -436,7 +435,7 @@ mod tests {
         let mut nan = [f64::NAN];
         exp_in_place(&mut nan);
         assert!(nan[0].is_nan());
-        // Any NaN: R's missing value has bits of its own.
+        // Any NaN: the missing value of R has bits of its own.
         for bits in [f64::NAN.to_bits(), 0x7FF0_0000_0000_07A2, 0x7FF8_0000_0000_0001, u64::MAX] {
             let nan = f64::from_bits(bits);
             assert!([exp::<false>(nan), exp::<true>(nan)].iter().all(|v| v.is_nan()));

@@ -114,7 +114,7 @@ impl Mlp {
         }
     }
 
-    /// From ∂F/∂h, the first of `room`, to ∂F/∂W, ∂F/∂b (added to `theta`) and ∂F/∂x (added).
+    /// Adds ∂F/∂W and ∂F/∂b to `theta`, and ∂F/∂x to `x_bar`, from ∂F/∂h in `bar`. `spare` is working memory.
     fn backward(
         &self,
         x: &Mat,

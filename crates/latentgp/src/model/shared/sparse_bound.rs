@@ -59,35 +59,35 @@ pub(crate) struct BoundGrad<'g> {
 
 /// Above this estimate of the rounding error that ill-conditioning brings into the bound of one cell,
 /// Ψ2 is whitened block by block.
-const ROUNDING: f64 = 1e-10;
-/// The same of all rows together where nodes are drawn anew at every step: what they differ by is far more.
-const DRAWN_ROUNDING: f64 = 1e-3;
-/// Above this one the bound is refused where Ψ2 cannot be whitened so.
-const LOST: f64 = 1e-2;
+const MAX_ROUNDING: f64 = 1e-10;
+/// Where nodes are drawn anew at every step, the limit is this for all rows together: bounds differ by far more between draws.
+const MAX_DRAWN_ROUNDING: f64 = 1e-3;
+/// Above this estimate the bound is refused where Ψ2 cannot be whitened block by block.
+const MAX_LOSS: f64 = 1e-2;
 
-/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, or adjoints of Ψ0 and Ψ2. There is one group unless cells are missing.
-struct Each {
+/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group of columns, or adjoints of Ψ0 and Ψ2. There is one group unless cells are missing.
+struct GroupStats {
     psi0: Buffer<f64>,
-    /// M×M each, one below the other.
+    /// M×M of each group, one below the other.
     psi2: Mat,
 }
 
-impl Each {
+impl GroupStats {
     fn one(psi0: f64, psi2: Mat) -> Self {
-        Each { psi0: Buffer::filled(psi0, 1), psi2 }
+        GroupStats { psi0: Buffer::filled(psi0, 1), psi2 }
     }
 
     fn zeros(groups: usize, m: usize) -> Self {
-        Each { psi0: Buffer::filled(0.0, groups), psi2: scratch::zeros(groups * m, m) }
+        GroupStats { psi0: Buffer::filled(0.0, groups), psi2: scratch::zeros(groups * m, m) }
     }
 
-    /// The numbers of a group's M×M.
-    fn own_mut(&mut self, group: usize) -> &mut [f64] {
+    /// The M×M numbers of a group.
+    fn psi2_mut(&mut self, group: usize) -> &mut [f64] {
         let len = self.psi2.cols() * self.psi2.cols();
         &mut self.psi2.as_mut_slice()[group * len..][..len]
     }
 
-    /// Adds those of a group to others.
+    /// Adds Ψ0 and Ψ2 of a group to `psi`.
     fn add_to(&self, group: usize, psi: &mut Psi) {
         psi.psi0 += self.psi0[group];
         let own = &self.psi2.as_slice()[group * psi.psi2.len()..];
@@ -95,19 +95,19 @@ impl Each {
     }
 }
 
-/// Those of each group and P of all, or their adjoints.
-type GroupSums = (Each, Mat);
+/// Ψ0 and Ψ2 of each group, and P of all columns; or their adjoints.
+type GroupSums = (GroupStats, Mat);
 
 /// Ψ of all rows: Ψ1 whole, Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group.
 struct GroupPsi {
     psi1: Mat,
-    each: Each,
+    each: GroupStats,
 }
 
-/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of the only group, and P, of what may be whitened already.
+/// Ψ0, L⁻¹Ψ2L⁻ᵀ and P of the only group; Ψ2 is whitened already where a factor was given.
 fn one_group(found: PsiY, whiten: Option<&Cholesky>, kzz: &Cholesky) -> GroupSums {
     let a = if whiten.is_some() { found.psi2 } else { kzz.whiten(&found.psi2) };
-    (Each::one(found.psi0, a), found.p)
+    (GroupStats::one(found.psi0, a), found.p)
 }
 
 impl SparseBound<'_> {
@@ -128,16 +128,16 @@ impl SparseBound<'_> {
         f64::EPSILON * kzz.condition() * size / self.noise
     }
 
-    /// The factor by which Ψ2 is to be whitened block by block at a step, unless it may be whitened as a whole.
+    /// The factor of Kzz where a step needs Ψ2 whitened block by block; `None` where it may be whitened as a whole.
     fn whiten<'l>(&self, kzz: &'l Cholesky) -> Option<&'l Cholesky> {
-        let drawn = DRAWN_ROUNDING / self.outputs.n() as f64;
-        let most = if self.expectation.is_stochastic() { drawn.max(ROUNDING) } else { ROUNDING };
-        (self.rounding(kzz) > most).then_some(kzz)
+        let drawn = MAX_DRAWN_ROUNDING / self.outputs.n() as f64;
+        let max = if self.expectation.is_stochastic() { drawn.max(MAX_ROUNDING) } else { MAX_ROUNDING };
+        (self.rounding(kzz) > max).then_some(kzz)
     }
 
-    /// The same for what is computed once and kept.
+    /// The factor of Kzz where a posterior, which is computed once, needs Ψ2 whitened block by block.
     fn whiten_once<'l>(&self, kzz: &'l Cholesky) -> Option<&'l Cholesky> {
-        (self.rounding(kzz) > ROUNDING).then_some(kzz)
+        (self.rounding(kzz) > MAX_ROUNDING).then_some(kzz)
     }
 
     /// Ψ0, Ψ1 and L⁻¹Ψ2L⁻ᵀ.
@@ -154,10 +154,10 @@ impl SparseBound<'_> {
         let m = self.z.rows();
         if self.outputs.is_complete() {
             let psi = self.psi(q, kzz, whiten)?;
-            return Ok(GroupPsi { psi1: psi.psi1, each: Each::one(psi.psi0, psi.psi2) });
+            return Ok(GroupPsi { psi1: psi.psi1, each: GroupStats::one(psi.psi0, psi.psi2) });
         }
         let mut psi1 = scratch::zeros(q.n(), m);
-        let mut each = Each::zeros(self.outputs.groups.len(), m);
+        let mut each = GroupStats::zeros(self.outputs.groups.len(), m);
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
             let psi = self.psi(&q.select_rows(&pattern.rows), kzz, whiten)?;
             for (i, &n) in pattern.rows.iter().enumerate() {
@@ -165,7 +165,7 @@ impl SparseBound<'_> {
             }
             for &g in &pattern.groups {
                 each.psi0[g] += psi.psi0;
-                each.own_mut(g).iter_mut().zip(psi.psi2.as_slice()).for_each(|(to, own)| *to += own);
+                each.psi2_mut(g).iter_mut().zip(psi.psi2.as_slice()).for_each(|(to, own)| *to += own);
             }
         }
         Ok(GroupPsi { psi1, each })
@@ -177,9 +177,9 @@ impl SparseBound<'_> {
         Ok((each, blocks::mul_tn(&psi1, &self.outputs.filled)))
     }
 
-    /// Errs where rounding would spoil the bound, whatever it is of.
+    /// Errs where rounding would spoil the bound, whatever the outputs are.
     fn check_rounding(&self, q: &Gaussians, kzz: &Cholesky) -> Result<()> {
-        if self.rounding(kzz) > LOST && !self.expectation.keeps_digits(self.kernel, q) {
+        if self.rounding(kzz) > MAX_LOSS && !self.expectation.keeps_digits(self.kernel, q) {
             let what = "Kzz, to the digits that so little noise needs,".into();
             return Err(Error::NotPositiveDefinite { what, jitter: self.jitter.kzz + kzz.jitter() });
         }
@@ -191,10 +191,10 @@ impl SparseBound<'_> {
         of.check_digits(|| self.expectation.nonnegative(self.z.cols()))
     }
 
-    /// The bound of every group: `add` gets what `then` makes of what went in and what came out, in order.
+    /// Computes the bound of every group. `add` gets the results of `then`, in the order of the groups.
     fn collapse<T: Send>(
         &self,
-        each: &Each,
+        each: &GroupStats,
         p: &Mat,
         kzz: &Cholesky,
         then: impl Fn(&Collapse<'_>, Collapsed) -> Result<T> + Sync,
@@ -248,25 +248,25 @@ impl SparseBound<'_> {
         Ok(value)
     }
 
-    /// F at q(X); adds its gradients. `aside` gets μ̄ and S̄ before anything is added to them, beside a step that one thread does
-    /// alone; it is not called where an earlier step errs.
+    /// F at q(X); adds its gradients. `meanwhile` gets μ̄ and S̄ before anything is added to them, and runs while another thread
+    /// computes the evidence; it is not called where an earlier step errs.
     pub fn gradient<A: Send>(
         &self,
         q: &Gaussians,
         grad: BoundGrad<'_>,
-        aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
+        meanwhile: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
     ) -> Result<(f64, A)> {
         let cost = q.n().saturating_mul(self.z.rows() * self.z.rows());
-        let here = || self.gradient_here(q, grad, cost, aside);
+        let here = || self.gradient_here(q, grad, cost, meanwhile);
         if self.is_large() { blocks::together(here) } else { blocks::step(cost, here) }
     }
 
-    /// Factors of many rows have all threads of the pool to themselves.
+    /// Whether the factors are so large that all threads of the pool work on one.
     fn is_large(&self) -> bool {
         self.z.rows() > linalg::SMALL
     }
 
-    /// The parts that threads share: of the rows, and of the groups where cells are missing.
+    /// How many parts threads can share: of the rows, and of the groups where cells are missing.
     pub fn parts(&self) -> usize {
         match self.is_large() {
             true => 1,
@@ -279,43 +279,45 @@ impl SparseBound<'_> {
         q: &Gaussians,
         mut grad: BoundGrad<'_>,
         cost: usize,
-        aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
+        meanwhile: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
     ) -> Result<(f64, A)> {
         let y = &self.outputs.filled;
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
         if !self.outputs.is_complete() {
             let sums = self.group_psi_y(q, &kzz)?;
-            let (there, (each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
+            let (value, (each, p)) = self.evidence_adjoint(sums, &kzz, &mut grad, cost, meanwhile)?;
             self.pull_psi(q, &each, blocks::mul_nt(1.0, y, &p), &mut grad)?;
-            return Ok(there);
+            return Ok(value);
         }
-        let (whiten, mut there, mut once) = (self.whiten(&kzz), None, Some((grad, aside)));
+        let (whiten, mut value, mut once) = (self.whiten(&kzz), None, Some((grad, meanwhile)));
         self.expectation.psi_y_and_back(&self.psi_inputs(q, whiten), y, &mut |found| {
-            let (mut grad, aside) = once.take().expect("one way there");
+            let (mut grad, meanwhile) = once.take().expect("called once");
             let sums = one_group(found, whiten, &kzz);
-            let (value, (each, p)) = self.turn(sums, &kzz, &mut grad, cost, aside)?;
-            there = Some(value);
+            let (own, (each, p)) = self.evidence_adjoint(sums, &kzz, &mut grad, cost, meanwhile)?;
+            value = Some(own);
             let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
             Ok((PsiY { psi0: each.psi0[0], p, psi2: each.psi2 }, to))
         })?;
-        Ok(there.expect("one way there"))
+        Ok(value.expect("called once"))
     }
 
-    /// F, where the way there ends and the way back begins: turns Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group and P into Ψ̄0, Ψ̄2 and P̄, and
-    /// adds the gradients that do not pass through Ψ.
-    fn turn<A: Send>(
+    /// F, and Ψ̄0, Ψ̄2 and P̄ from Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group and P. Adds the gradients that do not pass through Ψ.
+    fn evidence_adjoint<A: Send>(
         &self,
         (each, p): GroupSums,
         kzz: &Cholesky,
         grad: &mut BoundGrad<'_>,
         cost: usize,
-        aside: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
+        meanwhile: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
     ) -> Result<((f64, A), GroupSums)> {
         let (m, complete, beta) = (self.z.rows(), self.outputs.is_complete(), 1.0 / self.noise);
         let mut p_bar = scratch::any(p.rows(), p.cols());
-        let mut each_bar =
-            if complete { Each::one(0.0, Mat::default()) } else { Each::zeros(each.psi0.len(), m) };
+        let mut each_bar = if complete {
+            GroupStats::one(0.0, Mat::default())
+        } else {
+            GroupStats::zeros(each.psi0.len(), m)
+        };
         let mut kzz_bar = Mat::zeros(m, m);
         let (mut value, mut beta_bar) = (0.0, 0.0);
         let one = |of: &Collapse<'_>, c: Collapsed| {
@@ -340,25 +342,31 @@ impl SparseBound<'_> {
             each_bar.psi0[g] = bar.psi0;
             match complete {
                 true => each_bar.psi2 = bar.psi2,
-                false => each_bar.own_mut(g).copy_from_slice(bar.psi2.as_slice()),
+                false => each_bar.psi2_mut(g).copy_from_slice(bar.psi2.as_slice()),
             }
         };
         let collapse = || self.collapse(&each, &p, kzz, one, add);
-        let aside = || aside(grad.mean, grad.var);
-        // Groups have all threads to themselves.
-        let (done, aside) = match complete {
-            true => blocks::beside(cost, collapse, aside),
-            false => (collapse(), aside()),
+        let meanwhile = || meanwhile(grad.mean, grad.var);
+        // Several groups already keep all threads busy.
+        let (done, other) = match complete {
+            true => blocks::join(cost, collapse, meanwhile),
+            false => (collapse(), meanwhile()),
         };
         done?;
         *grad.noise -= beta * beta * beta_bar;
         let grads = KernelGrad { theta: grad.theta, x: Some(grad.z), z: None };
         kzz::adjoint(self.kernel, self.z, self.jitter.kzz, &kzz_bar, grads);
-        Ok(((value, aside), (each_bar, p_bar)))
+        Ok(((value, other), (each_bar, p_bar)))
     }
 
-    /// Chains Ψ̄ back pattern by pattern; `each` holds Ψ̄0 and Ψ̄2 of each group.
-    fn pull_psi(&self, q: &Gaussians, each: &Each, psi1_bar: Mat, grad: &mut BoundGrad<'_>) -> Result<()> {
+    /// Adds the gradients through Ψ, pattern by pattern; `each` holds Ψ̄0 and Ψ̄2 of each group.
+    fn pull_psi(
+        &self,
+        q: &Gaussians,
+        each: &GroupStats,
+        psi1_bar: Mat,
+        grad: &mut BoundGrad<'_>,
+    ) -> Result<()> {
         let m = self.z.rows();
         for pattern in self.outputs.patterns.iter().filter(|p| !p.groups.is_empty()) {
             let own = q.select_rows(&pattern.rows);
