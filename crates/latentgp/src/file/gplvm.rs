@@ -1,6 +1,7 @@
 //! The model file of a Bayesian GPLVM: the model, whose columns and rows it is of, and how it was trained.
 
 use super::params::{ParamSpec, put_params, take_params};
+use super::prior::{USUAL, put_prior, take_prior};
 use super::unfinished::{Unfinished, UnfinishedSpec};
 use super::{ModelFile, Store, damaged, written};
 use crate::data::{Scale, Scaling};
@@ -103,6 +104,8 @@ struct Header {
     scaling: Scaling,
     jitter: [f64; 2],
     params: Vec<ParamSpec>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prior: Option<String>,
     columns: Vec<String>,
     labels: Option<LabelSpec>,
     id: Option<String>,
@@ -154,8 +157,7 @@ impl Store for Trained {
         let mut file = ModelFile::new(Self::KIND, json!(null));
         let params = put_params(model, &mut file);
         file.tensors.insert("y".into(), model.outputs.y.clone());
-        file.tensors.insert("prior.mean".into(), model.prior.mean.clone());
-        file.tensors.insert("prior.var".into(), model.prior.var.clone());
+        let prior = Some(put_prior(&*model.prior, "prior", &mut file)).filter(|prior| prior != USUAL);
         let trace = Mat::from_vec(1, self.report.trace.len(), self.report.trace.clone())?;
         file.tensors.insert("trace".into(), trace);
         let labels = self.labels.as_ref().map(|labels| {
@@ -173,6 +175,7 @@ impl Store for Trained {
             scaling: model.scaling.clone(),
             jitter: [model.jitter.kzz, model.jitter.b],
             params,
+            prior,
             columns: self.columns.clone(),
             labels,
             id: self.id.clone(),
@@ -207,12 +210,9 @@ impl Store for Trained {
         }
         let outputs = Outputs::new(y);
         let mut model = BayesianGplvm::new(outputs, h.scaling, kernel, expectation, q, z, noise[(0, 0)])?;
+        let prior = h.prior.as_deref().unwrap_or(USUAL);
+        model.set_prior(take_prior(prior, "prior", (h.n, h.latent_dim), &mut file)?)?;
         take_params(&mut model, &h.params, &mut file)?;
-        let prior = |file: &mut ModelFile, name| file.take(name, h.n, h.latent_dim);
-        model.prior = Gaussians::new(prior(&mut file, "prior.mean")?, prior(&mut file, "prior.var")?)?;
-        if model.prior.var.as_slice().iter().any(|v| *v <= 0.0) {
-            return Err(damaged("a variance of its prior is not above 0"));
-        }
         model.jitter = Jitter { kzz: h.jitter[0], b: h.jitter[1] };
         let labels = match h.labels {
             Some(spec) => Some(spec.labels(&file.take("labels", h.n, 1)?)?),

@@ -3,6 +3,7 @@
 //! The arrays of restart k are called `run.k.…`; the numbers beside them are in the header.
 
 use super::gplvm::ExpectationSpec;
+use super::prior::{put_prior, take_prior};
 use super::{ModelFile, damaged};
 use crate::data::Scale;
 use crate::error::Result;
@@ -48,10 +49,15 @@ struct TrainingSpec {
     restarts: usize,
     seed: u64,
     jitter: [f64; 2],
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prior: Option<String>,
 }
 
+/// The arrays of the prior that a training starts with begin so.
+const PRIOR: &str = "resume.prior";
+
 impl TrainingSpec {
-    fn of(t: &Training) -> Self {
+    fn of(t: &Training, file: &mut ModelFile) -> Self {
         TrainingSpec {
             latent_dim: t.latent_dim,
             inducing: t.inducing,
@@ -64,10 +70,15 @@ impl TrainingSpec {
             restarts: t.restarts,
             seed: t.seed,
             jitter: [t.jitter.kzz, t.jitter.b],
+            prior: t.prior.as_ref().map(|prior| put_prior(&**prior, PRIOR, file)),
         }
     }
 
-    fn training(&self) -> Result<Training> {
+    fn training(&self, file: &mut ModelFile, n: usize) -> Result<Training> {
+        let prior = match &self.prior {
+            Some(prior) => Some(take_prior(prior, PRIOR, (n, self.latent_dim), file)?),
+            None => None,
+        };
         Ok(Training {
             latent_dim: self.latent_dim,
             inducing: self.inducing,
@@ -80,6 +91,7 @@ impl TrainingSpec {
             restarts: self.restarts,
             seed: self.seed,
             jitter: Jitter { kzz: self.jitter[0], b: self.jitter[1] },
+            prior,
         })
     }
 }
@@ -109,6 +121,7 @@ fn vectors(run: &mut Run) -> Vec<(&'static str, &mut Vec<f64>)> {
 impl Unfinished {
     pub(super) fn put(&self, file: &mut ModelFile) -> UnfinishedSpec {
         file.tensors.insert("resume.y".into(), self.y.clone());
+        let training = TrainingSpec::of(&self.training, file);
         let mut put = |(k, run): (usize, &Run)| {
             let mut run = run.clone();
             for (name, of) in vectors(&mut run) {
@@ -119,7 +132,7 @@ impl Unfinished {
             serde_json::to_value(run).expect("numbers and names")
         };
         UnfinishedSpec {
-            training: TrainingSpec::of(&self.training),
+            training,
             kernel: self.kernel.clone(),
             runs: self.runs.iter().enumerate().map(&mut put).collect(),
             seconds: self.seconds,
@@ -142,7 +155,7 @@ impl UnfinishedSpec {
             runs.push(run);
         }
         Ok(Unfinished {
-            training: self.training.training()?,
+            training: self.training.training(file, n)?,
             kernel: self.kernel,
             y,
             runs,

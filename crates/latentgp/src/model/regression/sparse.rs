@@ -238,7 +238,7 @@ impl Model for SparseRegression {
     fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         let q = self.latent();
         let Some(grad) = grad else {
-            return Ok(self.bound().value(&q)? - self.x.kl(None));
+            return Ok(self.bound().value(&q)? - self.x.kl(None)?);
         };
         grad.fill(0.0);
         let (theta, rest) = grad.split_at_mut(param::count(&self.kernel));
@@ -254,7 +254,7 @@ impl Model for SparseRegression {
             mean_slot[c] = mean[at];
             var_slot[c] = var[at];
         }
-        let value = value - self.x.kl(Some((mean_slot, var_slot)));
+        let value = value - self.x.kl(Some((mean_slot, var_slot)))?;
         if !all_finite(grad) {
             return Err(Error::not_finite("the gradient of the evidence bound"));
         }
