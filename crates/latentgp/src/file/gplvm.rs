@@ -355,6 +355,44 @@ mod tests {
         }
     }
 
+    #[test]
+    fn another_prior_is_stored_with_its_parameters() {
+        let y = data(false);
+        let days: Vec<f64> = (0..9).map(|i| if i == 4 { f64::NAN } else { 3.0 + 0.5 * i as f64 }).collect();
+        let prior = crate::model::prior::parse("times(column=day, std=0.2, learn=true)").unwrap();
+        let training = Training {
+            inducing: 4,
+            max_iterations: 8,
+            prior: Some(prior.bind(9, 2, std::slice::from_ref(&days)).unwrap()),
+            ..Training::default()
+        };
+        let fit = training.fit(&y, &Matern32::new(2), &|_| ControlFlow::Continue(())).unwrap();
+        let mut before = trained(y, "auto");
+        before.model = fit.model;
+        let file = before.to_file().unwrap();
+        assert_eq!(file.header["prior"], before.model.prior.expression());
+        assert_ne!(file.header["prior"], "times(column=day, std=0.2, dim=0, learn=true)");
+        let after = Trained::from_file(ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap()).unwrap();
+        assert_eq!(after.model.params(), before.model.params());
+        assert_eq!(after.model.log_evidence(None), before.model.log_evidence(None));
+        let posterior = before.model.posterior().unwrap();
+        let new = Mat::from_rows(&[[0.3, f64::NAN, 2.0]]);
+        let known = |m: &BayesianGplvm| m.project_knowing(&posterior, &new, &[vec![4.0]]).unwrap();
+        assert_eq!(known(&after.model), known(&before.model));
+        assert_ne!(known(&after.model), after.model.project(&new).unwrap());
+        assert_eq!(after.to_file().unwrap().to_bytes().unwrap(), file.to_bytes().unwrap());
+        for name in ["prior.times", "prior.units", "prior.std"] {
+            let mut file = file.clone();
+            file.tensors.remove(name);
+            assert!(Trained::from_file(file).is_err(), "without {name}");
+        }
+        for wrong in [json!("nonsense"), json!("normal"), json!("times(column=day, std=1, dim=2)")] {
+            let mut file = file.clone();
+            file.header["prior"] = wrong;
+            assert!(Trained::from_file(file).is_err());
+        }
+    }
+
     #[derive(Clone)]
     struct Wave(&'static str);
 

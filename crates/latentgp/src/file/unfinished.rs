@@ -171,17 +171,28 @@ mod tests {
     use crate::expectation;
     use crate::file::{Report, Store, Trained};
     use crate::kernel;
+    use crate::model::prior::{self, ClonePrior};
+    use crate::param;
     use std::ops::ControlFlow;
 
     #[test]
     fn a_training_stored_half_way_ends_at_the_same_bits() {
-        for rule in ["unscented", "monte_carlo(samples=3, seed=1, fresh=true)"] {
+        let days: Vec<f64> = (0..14).map(f64::from).collect();
+        let times =
+            prior::parse("times(column=day, std=0.2, learn=true)").unwrap().bind(14, 2, &[days]).unwrap();
+        for (rule, prior) in [
+            ("unscented", None),
+            ("monte_carlo(samples=3, seed=1, fresh=true)", None),
+            ("unscented", Some(times)),
+            ("unscented", Some(prior::Normal::standard(14, 2).boxed())),
+        ] {
             let training = Training {
                 inducing: 5,
                 hold: 3,
                 max_iterations: 8,
                 restarts: 2,
                 expectation: expectation::parse(rule).unwrap(),
+                prior,
                 ..Training::default()
             };
             let y = oil_flow::simulate(14, 1).y;
@@ -213,6 +224,7 @@ mod tests {
             let rest = training.resume(&y, &*kernel, runs, &|_| ControlFlow::Continue(())).unwrap();
             assert_eq!((rest.bound, &rest.trace), (whole.bound, &whole.trace), "{rule}");
             assert_eq!(rest.model.mean.value, whole.model.mean.value);
+            assert_eq!(param::values(&*rest.model.prior), param::values(&*whole.model.prior));
         }
     }
 }

@@ -10,3 +10,4 @@ mod properties;
 mod sinc;
 mod sklearn;
 mod tables;
+mod times;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! normal                               x_n ~ N(0, I)
+//! times(column=day, std=0.1, dim=0)    x_n,dim ~ N(t_n, std²), the other columns N(0, 1)
 //! ```
 //!
 //! [`parse`] reads such an expression. What it gives has no rows yet: [`InputPrior::bind`] gives it the rows of a
@@ -12,10 +13,12 @@
 mod arguments;
 mod kl;
 mod normal;
+mod times;
 
 pub use arguments::Arguments;
 pub use kl::gaussian_kl;
 pub use normal::Normal;
+pub use times::Times;
 
 use crate::error::{Error, Result};
 use crate::expectation::Gaussians;
@@ -25,7 +28,7 @@ use crate::param::Parameterized;
 use std::fmt;
 
 /// The priors that expressions can name.
-static NAMES: [Entry; 1] = [normal::ENTRY];
+static NAMES: [Entry; 2] = [normal::ENTRY, times::ENTRY];
 
 /// A prior of N×Q inputs.
 ///
@@ -177,3 +180,6 @@ impl fmt::Debug for dyn InputPrior + '_ {
         f.write_str(&self.expression())
     }
 }
+
+#[cfg(test)]
+mod tests;
