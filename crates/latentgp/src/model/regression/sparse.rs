@@ -247,7 +247,8 @@ impl Model for SparseRegression {
         let (mean_slot, var_slot) = rest.split_at_mut(self.x.cells.len());
         let mut z = Mat::zeros(self.z.value.rows(), self.z.value.cols());
         let (mut mean, mut var) = (Mat::zeros(q.n(), q.dim()), Mat::zeros(q.n(), q.dim()));
-        let bars = BoundGrad { theta, noise: &mut noise[0], z: &mut z, mean: &mut mean, var: &mut var };
+        let (z_bar, noise) = (&mut z, &mut noise[0]);
+        let bars = BoundGrad { theta, noise, z: z_bar, mean: &mut mean, var: &mut var, outputs: None };
         let (value, ()) = self.bound().gradient(&q, bars, |_, _| ())?;
         z_slot.copy_from_slice(z.as_slice());
         for (c, &at) in self.x.cells.iter().enumerate() {

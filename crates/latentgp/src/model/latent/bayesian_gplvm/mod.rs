@@ -199,7 +199,8 @@ impl Model for BayesianGplvm {
         let (var_slot, prior_slot) = rest.split_at_mut(n * q);
         let mut z = Mat::zeros(m, q);
         let [mut mean, mut var] = [(); 2].map(|()| scratch::any(n, q));
-        let bars = BoundGrad { theta, noise: &mut noise[0], z: &mut z, mean: &mut mean, var: &mut var };
+        let (z_bar, noise) = (&mut z, &mut noise[0]);
+        let bars = BoundGrad { theta, noise, z: z_bar, mean: &mut mean, var: &mut var, outputs: None };
         let (bound, kl) = self.bound().gradient(&latent, bars, |mean, var| {
             mean.fill(0.0);
             var.fill(0.0);
