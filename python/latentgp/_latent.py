@@ -37,7 +37,12 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
 
     def _fit(self, X: np.ndarray, columns: list[str]):
         kernel = self._native_kernel(int(self.n_components)) if hasattr(self, "kernel") else None
-        return _native.LatentModel.fit(X, kernel, self._recipe(model=self._model_name), columns, self._watch())
+        recipe = self._recipe(model=self._model_name, prior=getattr(self, "prior", None))
+        return _native.LatentModel.fit(X, self._asked_for(len(X)), kernel, recipe, columns, self._watch())
+
+    def _asked_for(self, rows: int):
+        """The columns that the prior of the positions asks for, of those given."""
+        return None
 
     @fitting
     def fit(self, X, y=None):
@@ -316,12 +321,26 @@ class BayesianGPLVM(LatentEstimator):
         "n_components": [at_least(1)],
         "n_inducing": [at_least(1)],
         "expectation": [str],
+        "prior": [str, None],
+        "known": [dict, None],
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(self, n_components=2, *, n_inducing=20, kernel="rbf", expectation="auto", scale="standardize",
-                 max_iter=1000, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+    def __init__(self, n_components=2, *, n_inducing=20, kernel="rbf", expectation="auto", prior=None, known=None,
+                 scale="standardize", max_iter=1000, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
+
+    def _asked_for(self, rows):
+        names = [] if self.prior is None else _native.prior_columns(self.prior)
+        known = self.known or {}
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise ValueError(f"known: the prior {self.prior!r} asks for the column {missing[0]!r}, found {sorted(known)}")
+        columns = [np.asarray(known[name], dtype=np.float64).reshape(-1) for name in names]
+        for name, column in zip(names, columns):
+            if len(column) != rows:
+                raise ValueError(f"known[{name!r}]: expected {rows} numbers, one a row, found {len(column)}")
+        return np.ascontiguousarray(np.column_stack(columns)) if columns else None
 
     def _take(self, model):
         super()._take(model)

@@ -64,12 +64,14 @@ impl LatentModel {
     fn fit(
         py: Python<'_>,
         y: Array<'_>,
+        known: Option<Array<'_>>,
         kernel: Option<&Kernel>,
         recipe: &str,
         columns: Vec<String>,
         callback: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<Fitted> {
-        let (data, kernel) = (Data::Table { y: to_mat(&y)? }, kernel.map(|k| k.0.clone()));
+        let known = known.as_ref().map(to_mat).transpose()?;
+        let (data, kernel) = (Data::Table { y: to_mat(&y)?, known }, kernel.map(|k| k.0.clone()));
         let (Done { fitted, report }, raised) = work::fit(py, callback, recipe, data, kernel)?;
         let (labels, unfinished) = (None, None);
         let model = match fitted.model {

@@ -35,6 +35,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<regression::RegressionModel>()?;
     module.add_class::<narx::NarxModel>()?;
     module.add_function(wrap_pyfunction!(psi::psi_statistics, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::prior_columns, module)?)?;
     module.add_function(wrap_pyfunction!(load::from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(load::settings, module)?)?;
     module.add_function(wrap_pyfunction!(data::dataset, module)?)?;

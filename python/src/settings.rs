@@ -1,13 +1,21 @@
 //! What estimators tell the library: recipes as JSON, simulations as dictionaries with exactly these keys.
 
+use crate::error::Outcome;
 use latentgp::model::narx::{Draws, Propagation, Simulation};
+use latentgp::model::prior;
 use latentgp::recipe::Recipe;
 use latentgp::{Error, Result, expectation};
-use pyo3::FromPyObject;
+use pyo3::prelude::*;
 
 /// A recipe in the words of its fields.
 pub fn recipe(text: &str) -> Result<Recipe> {
     serde_json::from_str(text).map_err(|e| Error::invalid("recipe", "the options of a model", e))
+}
+
+/// The columns that a prior of latent positions asks for.
+#[pyfunction]
+pub fn prior_columns(expression: &str) -> Outcome<Vec<String>> {
+    Ok(prior::parse(expression)?.columns())
 }
 
 /// Of a simulation.

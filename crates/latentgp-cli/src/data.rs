@@ -17,6 +17,8 @@ pub struct Choice<'a> {
     pub columns: &'a [String],
     /// Not these columns.
     pub exclude: &'a [String],
+    /// Columns that the prior of X asks for.
+    pub known: &'a [String],
 }
 
 /// A table to learn from.
@@ -28,6 +30,8 @@ pub struct Chosen {
     pub columns: Vec<String>,
     /// The labels, if there are any.
     pub labels: Option<Labels>,
+    /// The columns that the prior of X asks for.
+    pub known: Option<Mat>,
 }
 
 /// Errs where an option lists a column twice.
@@ -56,6 +60,13 @@ pub fn choose(spec: &str, choice: &Choice<'_>) -> Outcome<Chosen> {
     for name in choice.exclude.iter().map(String::as_str).chain(choice.id) {
         table.take(name).map_err(Failure::data)?;
     }
+    let known = match choice.known {
+        [] => None,
+        names => Some(table.numeric(names).map_err(Failure::data)?),
+    };
+    for name in choice.known {
+        table.take(name).map_err(Failure::data)?;
+    }
     let columns: Vec<String> = match choice.columns {
         [] => table.columns().iter().map(|c| c.to_string()).collect(),
         chosen => chosen.to_vec(),
@@ -79,7 +90,7 @@ pub fn choose(spec: &str, choice: &Choice<'_>) -> Outcome<Chosen> {
             table.source()
         )));
     }
-    Ok(Chosen { y, columns, labels })
+    Ok(Chosen { y, columns, labels, known })
 }
 
 /// The labels: a column of the table, which is taken out of it, or a file with one column.

@@ -7,6 +7,7 @@ use crate::kernel::{Kernel, KernelGrad, PointGrad};
 use crate::linalg;
 use crate::mat::Mat;
 use crate::model::Model;
+use crate::model::prior::{InputPrior, KlGrad};
 use crate::param::{self, Param, Parameterized};
 
 /// ∂f/∂u by central differences with Richardson's correction; the step is relative to |u_i|.
@@ -243,6 +244,45 @@ pub fn psi_adjoint(
         return Err(e);
     }
     require("psi_adjoint", relative_error(&ours, &slow, 1e-3), tolerance)
+}
+
+/// The laws of a prior at q(X): parameters in one [`order`], a KL that is not negative and the same with and without its
+/// gradient, which agrees with central differences in μ, S and the prior's parameters.
+///
+/// ```
+/// use latentgp::{Mat, check, expectation::Gaussians, model::prior::Normal};
+/// let q = Gaussians::new(Mat::filled(4, 2, 0.3), Mat::filled(4, 2, 0.2))?;
+/// check::prior(&Normal::standard(4, 2), &q, 1e-7)?;
+/// # Ok::<(), latentgp::Error>(())
+/// ```
+pub fn prior(prior: &dyn InputPrior, q: &Gaussians, tolerance: f64) -> Result<()> {
+    order(&mut *prior.boxed())?;
+    if prior.sizes() != (q.n(), q.dim()) {
+        return Err(Error::shape("rows of the prior", q.mean.shape(), format!("{:?}", prior.sizes())));
+    }
+    let theta = param::values(prior);
+    let [mut mean, mut var] = [(); 2].map(|()| vec![0.0; q.mean.len()]);
+    let mut params = vec![0.0; theta.len()];
+    let grads = KlGrad { mean: &mut mean, var: &mut var, params: &mut params };
+    let value = prior.kl(&q.mean, &q.var, Some(grads))?;
+    require("KL with gradient", relative_error(&[value], &[prior.kl(&q.mean, &q.var, None)?], 1e-12), 1e-12)?;
+    require("how far KL is below 0", (-value).max(0.0), 1e-10)?;
+    let (mut moved, mut failed) = (prior.boxed(), None);
+    let slow = differences(&[q.mean.as_slice(), q.var.as_slice(), &theta].concat(), |u| {
+        let (means, rest) = u.split_at(q.mean.len());
+        let (vars, theta) = rest.split_at(q.var.len());
+        param::set_values(&mut *moved, theta);
+        let mat = |from: &[f64]| Mat::from_vec(q.n(), q.dim(), from.to_vec()).expect("as many as before");
+        moved.kl(&mat(means), &mat(vars), None).unwrap_or_else(|e| {
+            failed = Some(e);
+            f64::NAN
+        })
+    });
+    if let Some(e) = failed {
+        return Err(e);
+    }
+    let ours: Vec<f64> = [mean, var, params].concat().iter().map(|g| -g).collect();
+    require("gradient of KL", relative_error(&ours, &slow, 1e-3), tolerance)
 }
 
 /// The gradient of a model's log evidence against central differences in all of its parameters, and that the value is the

@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use latentgp::Mat;
 use latentgp::data::table::Table;
 use latentgp::file::{self, Labels, Report, Trained, TrainedSpace};
+use latentgp::model::prior;
 use latentgp::recipe::{Data, Learnt, Recipe};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,9 @@ pub struct Args {
     /// How Ψ-statistics are computed: auto, analytic, unscented, gauss_hermite(points=3), … [default: auto]
     #[arg(long, short, value_name = "RULE", help_heading = "Model")]
     expectation: Option<String>,
+    /// What is known of latent positions: normal, "times(column=day, std=0.1)" [default: normal]
+    #[arg(long, value_name = "PRIOR", help_heading = "Model")]
+    prior: Option<String>,
     /// Most nodes that an expectation may use a point [default: 100000]
     #[arg(long, value_name = "N", help_heading = "Model")]
     max_nodes: Option<usize>,
@@ -140,6 +144,7 @@ impl Args {
             kernel: self.kernel.clone(),
             expectation: self.expectation.clone(),
             max_nodes: self.max_nodes,
+            prior: self.prior.clone(),
             latent_dim: self.latent_dim,
             inducing: self.inducing,
             scale: self.scale.as_deref().map(str::parse).transpose()?,
@@ -150,8 +155,9 @@ impl Args {
         })
     }
 
-    fn choice(&self) -> Choice<'_> {
+    fn choice<'a>(&'a self, known: &'a [String]) -> Choice<'a> {
         Choice {
+            known,
             labels: self.labels.as_deref(),
             id: self.id.as_deref(),
             columns: &self.columns,
@@ -162,6 +168,11 @@ impl Args {
 
 fn name(of: &ModelName) -> String {
     of.to_possible_value().map(|v| v.get_name().to_string()).unwrap_or_default()
+}
+
+/// The columns that the prior of X asks for.
+fn asked_for(recipe: &Recipe) -> Outcome<Vec<String>> {
+    Ok(recipe.prior.as_deref().map(prior::parse).transpose()?.map_or(Vec::new(), |p| p.columns()))
 }
 
 /// The fit, from the options or from the file to go on from, and the names of its rows and columns.
@@ -177,9 +188,9 @@ fn task(args: &Args, common: &Common) -> Outcome<(Task, Names)> {
                 return Err(Failure::usage("--trace has no effect on --model ppca; leave it out"));
             }
             let spec = args.data.as_deref().ok_or_else(|| Failure::usage("DATA is missing"))?;
-            let chosen = data::choose(spec, &args.choice())?;
+            let chosen = data::choose(spec, &args.choice(&asked_for(&recipe)?))?;
             let names = Names { columns: chosen.columns, labels: chosen.labels, id: args.id.clone() };
-            Ok((Task::new(recipe, Data::Table { y: chosen.y }), names))
+            Ok((Task::new(recipe, Data::Table { y: chosen.y, known: chosen.known }), names))
         }
     }
 }
@@ -201,8 +212,9 @@ fn resume(args: &Args, common: &Common, asked: &Recipe, path: &Path) -> Outcome<
     };
     train::agree(asked, common.seed, &left.recipe, path)?;
     match (&args.data, &left.data) {
-        (Some(spec), Data::Table { y }) => {
-            train::same_data(&[&data::choose(spec, &args.choice())?.y], &[y], spec, path)?;
+        (Some(spec), Data::Table { y, .. }) => {
+            let known = asked_for(&left.recipe)?;
+            train::same_data(&[&data::choose(spec, &args.choice(&known))?.y], &[y], spec, path)?;
         }
         _ if args.labels.is_none() && args.columns.is_empty() && args.exclude.is_empty() => {}
         _ => {
@@ -246,7 +258,7 @@ pub fn bayesian(
     labels: Option<Labels>,
     quiet: bool,
 ) -> Outcome<Trained> {
-    let done = train(Task::new(recipe.clone(), Data::Table { y }), "bound", quiet, None)?;
+    let done = train(Task::new(recipe.clone(), Data::Table { y, known: None }), "bound", quiet, None)?;
     match learned(&recipe, Names { columns, labels, id: None }, done)? {
         Learned::Bayesian(trained) => Ok(*trained),
         Learned::Space(_) => Err(Failure::work("the model is another one; this is a fault of latentgp")),

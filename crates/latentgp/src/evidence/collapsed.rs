@@ -12,6 +12,15 @@
 //! log|Kzz| − log|Kzz + βΨ2| of the usual writing is −log|B|: no small difference of large numbers, and
 //! no Kzz⁻¹. Y enters through P and tr YᵀY only, so that a missing cell is a zero in Y and a row less in
 //! that output's Ψ0, Ψ2 and N.
+//!
+//! Outputs may themselves be uncertain, q(y_nd) = N(μ_nd, λ_nd), as those of a layer whose outputs are the next one's
+//! inputs. With inducing values that do not depend on Y, F is the bound of E[log p(Y)] over q(Y): μ takes the place of Y and
+//! Σ(μ² + λ) that of tr YᵀY. It is E[F(Y)] less ½β² Σ λ_nd (Ψ1L⁻ᵀB⁻¹L⁻¹Ψ1ᵀ)_nn, what inducing values of each Y's own
+//! would gain.
+//!
+//! ```text
+//! μ̄ = Ψ1P̄ − βμ = β(Ψ1α − μ)     λ̄ = −β/2
+//! ```
 
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
@@ -24,9 +33,9 @@ pub struct Collapse<'a> {
     pub rows: usize,
     /// D, the outputs.
     pub outputs: usize,
-    /// tr YᵀY.
+    /// tr YᵀY, or Σ(μ² + λ) of uncertain outputs.
     pub yy: f64,
-    /// P = Ψ1ᵀY. It may have other columns than Y, as long as PPᵀ is the same.
+    /// P = Ψ1ᵀY, or Ψ1ᵀμ. It may have other columns than Y, as long as PPᵀ is the same.
     pub p: &'a Mat,
     /// Ψ0.
     pub psi0: f64,
@@ -63,6 +72,25 @@ pub struct CollapsedBar {
     pub kzz: Mat,
     /// β̄, without what comes through P.
     pub beta: f64,
+}
+
+/// Where the adjoints of uncertain outputs are added, both N×D.
+pub struct OutputsGrad<'a> {
+    /// ∂F/∂μ.
+    pub mean: &'a mut Mat,
+    /// ∂F/∂λ.
+    pub var: &'a mut Mat,
+}
+
+/// Adds μ̄ and λ̄ of uncertain outputs with means μ, from Ψ1P̄, both N×D. A missing cell, NaN in μ, has none.
+pub fn outputs_adjoint(mean: &Mat, psi1_p_bar: &Mat, beta: f64, grad: OutputsGrad<'_>) {
+    let bars = grad.mean.as_mut_slice().iter_mut().zip(grad.var.as_mut_slice());
+    for ((mean, pulled), (mean_bar, var_bar)) in mean.as_slice().iter().zip(psi1_p_bar.as_slice()).zip(bars) {
+        if !mean.is_nan() {
+            *mean_bar += pulled - beta * mean;
+            *var_bar -= 0.5 * beta;
+        }
+    }
 }
 
 /// Rounding may take the trace below 0 by so many nats a cell.
@@ -148,5 +176,144 @@ impl Collapsed {
     pub fn c(&self) -> Mat {
         let m = self.b_inverse.rows();
         Mat::from_fn(m, m, |i, j| f64::from(i == j) - self.b_inverse[(i, j)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{differences, relative_error};
+
+    const N: usize = 6;
+    const M: usize = 3;
+    const D: usize = 2;
+    const BETA: f64 = 7.0;
+
+    /// Ψ-statistics of a kernel that is not known, and a Kzz.
+    struct Statistics {
+        psi0: f64,
+        psi1: Mat,
+        psi2: Mat,
+        kzz: Cholesky,
+    }
+
+    fn statistics() -> Statistics {
+        let wave = |i: usize, j: usize| (1.7 * i as f64 + 0.9 * j as f64 + 0.3).sin();
+        let psi1 = Mat::from_fn(N, M, wave);
+        let mut psi2 = linalg::mul_tn(&psi1, &psi1);
+        (0..M).for_each(|i| psi2[(i, i)] += 0.3);
+        let mut kzz =
+            linalg::mul_tn(&Mat::from_fn(4, M, |i, j| wave(j, i)), &Mat::from_fn(4, M, |i, j| wave(j, i)));
+        (0..M).for_each(|i| kzz[(i, i)] += 1.0);
+        Statistics { psi0: 9.0, psi1, psi2, kzz: Cholesky::new(&kzz, "Kzz").unwrap() }
+    }
+
+    impl Statistics {
+        /// F and ∂F/∂(μ, λ).
+        fn bound(&self, mean: &Mat, var: &Mat) -> (f64, Vec<f64>) {
+            let a = self.kzz.whiten(&self.psi2);
+            let p = linalg::mul_tn(&self.psi1, mean);
+            let of = Collapse {
+                rows: N,
+                outputs: mean.cols(),
+                yy: mean.dot(mean) + var.as_slice().iter().sum::<f64>(),
+                p: &p,
+                psi0: self.psi0,
+                a: &a,
+                kzz: &self.kzz,
+                beta: BETA,
+                jitter: 0.0,
+            };
+            let found = collapsed(&of).unwrap();
+            let mut pulled = linalg::mul(&self.psi1, &found.alpha);
+            pulled.scale(BETA);
+            let [mut mean_bar, mut var_bar] = [(); 2].map(|()| Mat::zeros(N, mean.cols()));
+            outputs_adjoint(mean, &pulled, BETA, OutputsGrad { mean: &mut mean_bar, var: &mut var_bar });
+            (found.value, [mean_bar.into_vec(), var_bar.into_vec()].concat())
+        }
+
+        /// The same bound with q(u_d) = N(m_d, Σ) written out, m M×D:
+        ///
+        /// Σ E[ln N(y | f, σ²)] − KL(q(u) ‖ p(u)), the expectation over q(y), q(u), p(f | u) and q(x).
+        fn uncollapsed(&self, mean: &Mat, var: &Mat, m: &Mat, sigma: &Mat) -> f64 {
+            let d = mean.cols() as f64;
+            let kinv = self.kzz.inverse();
+            let (w, k2k) = (linalg::mul(&kinv, m), linalg::mul(&linalg::mul(&kinv, &self.psi2), &kinv));
+            let mut second = linalg::mul_nt(m, m);
+            second.add_scaled(d, sigma);
+            let square = mean.dot(mean) + var.as_slice().iter().sum::<f64>()
+                - 2.0 * mean.dot(&linalg::mul(&self.psi1, &w))
+                + k2k.dot(&second)
+                + d * (self.psi0 - kinv.dot(&self.psi2));
+            let log_det = Cholesky::new(sigma, "Σ").unwrap().log_det();
+            let kl = 0.5 * (kinv.dot(&second) - d * M as f64 + d * (self.kzz.log_det() - log_det));
+            0.5 * N as f64 * d * (BETA / std::f64::consts::TAU).ln() - 0.5 * BETA * square - kl
+        }
+
+        /// (Kzz + βΨ2)⁻¹ = L⁻ᵀB⁻¹L⁻¹.
+        fn precision(&self) -> Mat {
+            let mut sum = linalg::mul_nt(self.kzz.l(), self.kzz.l());
+            sum.add_scaled(BETA, &self.psi2);
+            Cholesky::new(&sum, "Kzz + βΨ2").unwrap().inverse()
+        }
+    }
+
+    fn outputs() -> (Mat, Mat) {
+        let mean = Mat::from_fn(N, D, |i, j| (2.1 * i as f64 - 0.8 * j as f64).cos());
+        (mean, Mat::from_fn(N, D, |i, j| 0.02 + 0.05 * ((i + 2 * j) % 4) as f64))
+    }
+
+    #[test]
+    fn adjoints_of_uncertain_outputs_agree_with_differences() {
+        let (of, (mean, var)) = (statistics(), outputs());
+        let u = [mean.as_slice(), var.as_slice()].concat();
+        let slow = differences(&u, |u| {
+            let mat = |from: &[f64]| Mat::from_vec(N, D, from.to_vec()).unwrap();
+            of.bound(&mat(&u[..N * D]), &mat(&u[N * D..])).0
+        });
+        assert!(relative_error(&of.bound(&mean, &var).1, &slow, 0.0) < 1e-9);
+    }
+
+    #[test]
+    fn the_bound_of_uncertain_outputs_is_that_of_its_best_inducing_values() {
+        let (of, (mean, var)) = (statistics(), outputs());
+        let bound = of.bound(&mean, &var).0;
+        let kzz = linalg::mul_nt(of.kzz.l(), of.kzz.l());
+        let gain = linalg::mul(&kzz, &of.precision());
+        let mut best = linalg::mul(&gain, &linalg::mul_tn(&of.psi1, &mean));
+        best.scale(BETA);
+        let sigma = linalg::mul(&gain, &kzz);
+        let there = of.uncollapsed(&mean, &var, &best, &sigma);
+        assert!((bound - there).abs() < 1e-11 * bound.abs(), "{bound} against {there}");
+        for (i, by) in [(0, 0.01), (M * D - 1, -0.02)] {
+            let mut moved = best.clone();
+            moved.as_mut_slice()[i] += by;
+            assert!(of.uncollapsed(&mean, &var, &moved, &sigma) < bound);
+        }
+        for factor in [0.9, 1.1] {
+            assert!(of.uncollapsed(&mean, &var, &best, &sigma.map(|v| factor * v)) < bound);
+        }
+    }
+
+    #[test]
+    fn the_bound_is_its_expectation_over_outputs_less_what_they_would_gain() {
+        let (of, (mean, var)) = (statistics(), outputs());
+        // F of certain outputs is quadratic in them: 2ND sigma points have its expectation exactly.
+        let certain = Mat::zeros(N, D);
+        let mut expected = 0.0;
+        for i in 0..N * D {
+            for sign in [-1.0, 1.0] {
+                let mut y = mean.clone();
+                y.as_mut_slice()[i] += sign * ((N * D) as f64 * var.as_slice()[i]).sqrt();
+                expected += of.bound(&y, &certain).0 / (2 * N * D) as f64;
+            }
+        }
+        let weights = linalg::mul_nt(&linalg::mul(&of.psi1, &of.precision()), &of.psi1);
+        let gain: f64 =
+            (0..N).map(|n| 0.5 * BETA * BETA * weights[(n, n)] * var.row(n).iter().sum::<f64>()).sum();
+        let bound = of.bound(&mean, &var).0;
+        assert!(gain > 1e-2 * bound.abs() && (expected - gain - bound).abs() < 1e-11 * bound.abs());
+        let less = of.bound(&mean, &var.map(|v| 1e-3 * v)).0;
+        assert!(of.bound(&mean, &certain).0 > less && less > bound);
     }
 }

@@ -1,6 +1,7 @@
 //! The model file of a Bayesian GPLVM: the model, whose columns and rows it is of, and how it was trained.
 
 use super::params::{ParamSpec, put_params, take_params};
+use super::prior::{USUAL, put_prior, take_prior};
 use super::report::Report;
 use super::unfinished::{Unfinished, UnfinishedSpec};
 use super::{ModelFile, Store, damaged, written};
@@ -50,6 +51,8 @@ struct Header {
     scaling: Scaling,
     jitter: [f64; 2],
     params: Vec<ParamSpec>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prior: Option<String>,
     columns: Vec<String>,
     labels: Option<LabelSpec>,
     id: Option<String>,
@@ -101,8 +104,7 @@ impl Store for Trained {
         let mut file = ModelFile::new(Self::KIND, json!(null));
         let params = put_params(model, &mut file);
         file.tensors.insert("y".into(), model.outputs.y.clone());
-        file.tensors.insert("prior.mean".into(), model.prior.mean.clone());
-        file.tensors.insert("prior.var".into(), model.prior.var.clone());
+        let prior = Some(put_prior(&*model.prior, "prior", &mut file)).filter(|prior| prior != USUAL);
         let trace = Mat::from_vec(1, self.report.trace.len(), self.report.trace.clone())?;
         file.tensors.insert("trace".into(), trace);
         let labels = self.labels.as_ref().map(|labels| {
@@ -120,6 +122,7 @@ impl Store for Trained {
             scaling: model.scaling.clone(),
             jitter: [model.jitter.kzz, model.jitter.b],
             params,
+            prior,
             columns: self.columns.clone(),
             labels,
             id: self.id.clone(),
@@ -154,12 +157,9 @@ impl Store for Trained {
         }
         let outputs = Outputs::new(y);
         let mut model = BayesianGplvm::new(outputs, h.scaling, kernel, expectation, q, z, noise[(0, 0)])?;
+        let prior = h.prior.as_deref().unwrap_or(USUAL);
+        model.set_prior(take_prior(prior, "prior", (h.n, h.latent_dim), &mut file)?)?;
         take_params(&mut model, &h.params, &mut file)?;
-        let prior = |file: &mut ModelFile, name| file.take(name, h.n, h.latent_dim);
-        model.prior = Gaussians::new(prior(&mut file, "prior.mean")?, prior(&mut file, "prior.var")?)?;
-        if model.prior.var.as_slice().iter().any(|v| *v <= 0.0) {
-            return Err(damaged("a variance of its prior is not above 0"));
-        }
         model.jitter = Jitter { kzz: h.jitter[0], b: h.jitter[1] };
         let labels = match h.labels {
             Some(spec) => Some(spec.labels(&file.take("labels", h.n, 1)?)?),
@@ -301,6 +301,44 @@ mod tests {
             let mut file = whole.clone();
             file.header[key] = value;
             assert!(Trained::from_file(file).is_err(), "{key}");
+        }
+    }
+
+    #[test]
+    fn another_prior_is_stored_with_its_parameters() {
+        let y = data(false);
+        let days: Vec<f64> = (0..9).map(|i| if i == 4 { f64::NAN } else { 3.0 + 0.5 * i as f64 }).collect();
+        let prior = crate::model::prior::parse("times(column=day, std=0.2, learn=true)").unwrap();
+        let training = Training {
+            inducing: 4,
+            max_iterations: 8,
+            prior: Some(prior.bind(9, 2, std::slice::from_ref(&days)).unwrap()),
+            ..Training::default()
+        };
+        let fit = training.fit(&y, &Matern32::new(2), &|_| ControlFlow::Continue(())).unwrap();
+        let mut before = trained(y, "auto");
+        before.model = fit.model;
+        let file = before.to_file().unwrap();
+        assert_eq!(file.header["prior"], before.model.prior.expression());
+        assert_ne!(file.header["prior"], "times(column=day, std=0.2, dim=0, learn=true)");
+        let after = Trained::from_file(ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap()).unwrap();
+        assert_eq!(after.model.params(), before.model.params());
+        assert_eq!(after.model.log_evidence(None), before.model.log_evidence(None));
+        let posterior = before.model.posterior().unwrap();
+        let new = Mat::from_rows(&[[0.3, f64::NAN, 2.0]]);
+        let known = |m: &BayesianGplvm| m.project_knowing(&posterior, &new, &[vec![4.0]]).unwrap();
+        assert_eq!(known(&after.model), known(&before.model));
+        assert_ne!(known(&after.model), after.model.project(&new).unwrap());
+        assert_eq!(after.to_file().unwrap().to_bytes().unwrap(), file.to_bytes().unwrap());
+        for name in ["prior.times", "prior.units", "prior.std"] {
+            let mut file = file.clone();
+            file.tensors.remove(name);
+            assert!(Trained::from_file(file).is_err(), "without {name}");
+        }
+        for wrong in [json!("nonsense"), json!("normal"), json!("times(column=day, std=1, dim=2)")] {
+            let mut file = file.clone();
+            file.header["prior"] = wrong;
+            assert!(Trained::from_file(file).is_err());
         }
     }
 

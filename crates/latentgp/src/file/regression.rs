@@ -13,6 +13,7 @@ use crate::kernel::Own;
 use crate::likelihood::{self, Kind, Observations};
 use crate::mat::Mat;
 use crate::mean::Mean;
+use crate::model::prior::Normal;
 use crate::model::{
     Jitter, Laplace, Outputs, Regression, Regressor, SparseRegression, SpgpDr, Supervised, Svgp,
     UncertainInputs, Vdmgp, WeightPrior,
@@ -269,7 +270,7 @@ impl Header {
                     return Err(damaged("its inducing inputs do not fit its inputs"));
                 }
                 let inputs = self.input_scaling.as_ref().map(|_| self.scaling(false)).transpose()?;
-                let prior = Gaussians { mean: array("prior.mean")?, var: array("prior.var")? };
+                let prior = Normal { mean: array("prior.mean")?, var: array("prior.var")? };
                 let given = Gaussians { mean: x, var: file.take("x.var", n, q)? };
                 if prior.mean.len() != prior.var.len()
                     || !prior.mean.is_finite()

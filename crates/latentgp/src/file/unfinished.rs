@@ -81,7 +81,10 @@ impl TrainingSpec {
 /// The arrays of the data, by name.
 fn arrays(data: &Data) -> Vec<(&'static str, &Mat)> {
     match data {
-        Data::Table { y } => vec![("resume.y", y)],
+        Data::Table { y, known } => {
+            let known = known.iter().map(|k| ("resume.known", k));
+            std::iter::once(("resume.y", y)).chain(known).collect()
+        }
         Data::Pairs { x, x_std, y, .. } => {
             let std = x_std.iter().map(|std| ("resume.x_std", std));
             [("resume.x", x), ("resume.y", y)].into_iter().chain(std).collect()
@@ -98,7 +101,7 @@ fn data_of(file: &mut ModelFile, classes: usize) -> Result<Data> {
     let data = match (take("resume.series"), take("resume.x"), take("resume.y")) {
         (Some(series), ..) => Data::Series { series, exogenous: take("resume.exogenous") },
         (None, Some(x), Some(y)) => Data::Pairs { x, x_std: take("resume.x_std"), y, classes },
-        (None, None, Some(y)) => Data::Table { y },
+        (None, None, Some(y)) => Data::Table { y, known: take("resume.known") },
         _ => return Err(damaged("the data of its training are missing")),
     };
     match arrays(&data).iter().any(|(_, a)| a.is_empty()) {
@@ -197,7 +200,7 @@ mod tests {
                 expectation: Some(rule.into()),
                 ..Recipe::of("bayesian-gplvm")
             };
-            let data = Data::Table { y: oil_flow::simulate(14, 1).y };
+            let data = Data::Table { y: oil_flow::simulate(14, 1).y, known: None };
             let job = recipe.job(data.clone(), None).unwrap();
             let whole = job.fit(Vec::new(), &go_on).unwrap();
             let stop = |run: &Run| match run.total_iterations() >= 5 {

@@ -25,6 +25,7 @@ pub use regression::vdmgp::{
 pub use series::narx::{self, Narx, NarxOptions};
 pub use shared::noise::{NOISE_FLOOR, noise_at_floor};
 pub use shared::outputs::Outputs;
+pub use shared::prior;
 pub use shared::sparse_bound::Jitter;
 pub use shared::supervised::{LARGEST, Supervised, beyond_range};
 pub use shared::uncertain_inputs::UncertainInputs;

@@ -4,10 +4,16 @@ use super::{Job, Learnt, Recipe, job};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::mat::Mat;
+use crate::model::prior;
 use crate::model::{GplvmTraining, LatentSpace, PpcaOptions, Training};
 
 impl Recipe {
-    pub(super) fn latent(&self, y: &Mat, kernel: Option<Box<dyn Kernel>>) -> Result<Box<dyn Job>> {
+    pub(super) fn latent(
+        &self,
+        y: &Mat,
+        known: Option<&Mat>,
+        kernel: Option<Box<dyn Kernel>>,
+    ) -> Result<Box<dyn Job>> {
         match self.model.as_str() {
             "ppca" => {
                 let usual = PpcaOptions::default();
@@ -55,6 +61,14 @@ impl Recipe {
                     restarts: self.restarts.unwrap_or(usual.restarts),
                     seed: self.seed,
                     jitter: self.jitter_or(usual.jitter),
+                    prior: match &self.prior {
+                        None => None,
+                        Some(text) => {
+                            let columns: Vec<Vec<f64>> =
+                                known.map_or(Vec::new(), |m| (0..m.cols()).map(|j| m.col(j)).collect());
+                            Some(prior::parse(text)?.bind(y.rows(), latent_dim, &columns)?)
+                        }
+                    },
                 };
                 // Data that no restart can start from are refused before the threads begin.
                 how.check(y)?;

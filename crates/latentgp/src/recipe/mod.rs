@@ -65,6 +65,9 @@ pub struct Recipe {
     pub weight_prior: Option<String>,
     /// FITC in the place of the variational bound.
     pub fitc: bool,
+    /// What is known of latent positions before the data are seen, as an expression of
+    /// [`prior::names`](crate::model::prior::names).
+    pub prior: Option<String>,
     /// What a window of a series has.
     pub lags: Option<Lags>,
     /// The start of σ², as a part of the variance of the scaled data.
@@ -90,6 +93,8 @@ pub enum Data {
     Table {
         /// Y, N×D.
         y: Mat,
+        /// The columns that the prior of X asks for, N rows, in its order.
+        known: Option<Mat>,
     },
     /// Targets on inputs.
     Pairs {
@@ -197,7 +202,7 @@ impl Recipe {
     pub fn job(&self, data: Data, kernel: Option<Box<dyn Kernel>>) -> Result<Box<dyn Job>> {
         self.check()?;
         match (family_of(&self.model)?, data) {
-            (Family::Latent, Data::Table { y }) => self.latent(&y, kernel),
+            (Family::Latent, Data::Table { y, known }) => self.latent(&y, known.as_ref(), kernel),
             (Family::Regression, Data::Pairs { x, x_std, y, classes }) => {
                 self.regression(regression::Pairs { x, x_std, y, classes }, kernel)
             }
@@ -315,10 +320,14 @@ mod tests {
         let pairs = |y: &Mat, classes| Data::Pairs { x: x.clone(), x_std: None, y: y.clone(), classes };
         let mut both = Vec::new();
         for model in ["bayesian-gplvm", "gplvm"] {
-            both.push((Recipe { hold: Some(3), ..short(model) }, Data::Table { y: y.clone() }));
+            both.push((Recipe { hold: Some(3), ..short(model) }, Data::Table { y: y.clone(), known: None }));
         }
+        let prior = Some("times(column=day, std=0.5)".into());
+        let known = Some(Mat::from_fn(16, 1, |i, _| i as f64));
+        let times = Recipe { prior, hold: Some(3), ..short("bayesian-gplvm") };
+        both.push((times, Data::Table { y: y.clone(), known }));
         y[(3, 1)] = f64::NAN;
-        both.push((Recipe { restarts: None, ..short("ppca") }, Data::Table { y }));
+        both.push((Recipe { restarts: None, ..short("ppca") }, Data::Table { y, known: None }));
         for model in ["gp", "sparse", "spgp-dr", "vdmgp"] {
             both.push((short(model), pairs(&target, 0)));
         }

@@ -46,7 +46,7 @@ pub fn family_of(model: &str) -> Result<Family> {
 }
 
 /// The options that are numbers or names, as fields of a [`Recipe`].
-pub const OPTIONS: [&str; 17] = [
+pub const OPTIONS: [&str; 18] = [
     "model",
     "likelihood",
     "kernel",
@@ -59,6 +59,7 @@ pub const OPTIONS: [&str; 17] = [
     "weight_prior",
     "fitc",
     "lags",
+    "prior",
     "noise",
     "variance",
     "hold",
@@ -91,6 +92,7 @@ impl Recipe {
                 "expectation",
             ),
             (self.scale.is_some(), gaussian, "scale"),
+            (self.prior.is_some(), model == "bayesian-gplvm", "prior"),
             (self.lags.is_some(), family == Family::Series, "lags"),
             (self.noise.is_some(), gaussian && model != "ppca", "noise"),
             (self.variance.is_some(), matches!(model, "bayesian-gplvm" | "vdmgp"), "variance"),
@@ -144,6 +146,7 @@ impl Recipe {
                 "latent_dim" => number(of.latent_dim),
                 "inducing" => number(of.inducing),
                 "scale" => of.scale.map(|s| s.to_string()),
+                "prior" => of.prior.clone(),
                 "mean" => of.mean.map(|m| format!("{m:?}").to_lowercase()),
                 "weight_prior" => of.weight_prior.clone(),
                 "fitc" => of.fitc.then(|| "true".to_string()),

@@ -6,6 +6,7 @@ use latentgp::expectation::{
 };
 use latentgp::kernel::{self, Kernel, Matern32, Rbf};
 use latentgp::linalg::{self, Cholesky};
+use latentgp::model::prior::Normal;
 use latentgp::model::{BayesianGplvm, Jitter, Model, Outputs, Training};
 use latentgp::{Mat, check, param};
 use std::ops::ControlFlow;
@@ -89,7 +90,7 @@ fn the_bound_of_certain_inputs_is_that_of_titsias_written_densely() {
     let mut m = model(&y, &k, &Unscented, q, z.clone());
     m.jitter = Jitter { kzz: 0.0, b: 0.0 };
     // A prior equal to q makes the KL vanish.
-    m.prior = m.latent();
+    m.prior = Box::new(Normal::new(m.latent()).unwrap());
     let noise = m.noise.get();
     let (mut kxx, mut kxz, mut kzz) = (Mat::zeros(n, n), Mat::zeros(n, 4), Mat::zeros(4, 4));
     k.gram(&x, &mut kxx);
@@ -167,13 +168,14 @@ fn far_from_everything_the_variance_is_that_of_the_prior() {
 fn every_row_may_have_a_prior_of_its_own() {
     let mut m = model(&outputs(7, 3), &Matern32::new(DIM), &Unscented, inputs(7, 0.4), points(4, 0.9));
     let kl = |m: &BayesianGplvm| -> f64 {
-        let prior = m.prior.mean.as_slice().iter().zip(m.prior.var.as_slice());
+        let of_rows = m.prior.marginals();
+        let prior = of_rows.mean.as_slice().iter().zip(of_rows.var.as_slice());
         let q = m.mean.as_slice().iter().zip(m.var.as_slice());
         q.zip(prior).map(|((a, s), (b, p))| 0.5 * ((a - b).powi(2) / p + s / p - (s / p).ln() - 1.0)).sum()
     };
     let standard = m.log_evidence(None).unwrap() + kl(&m);
-    m.prior =
-        Gaussians::new(points(7, 0.3), Mat::from_fn(7, DIM, |i, j| 0.2 + 0.1 * (i + j) as f64)).unwrap();
+    let own = Gaussians::new(points(7, 0.3), Mat::from_fn(7, DIM, |i, j| 0.2 + 0.1 * (i + j) as f64));
+    m.set_prior(Box::new(Normal::new(own.unwrap()).unwrap())).unwrap();
     let mut grad = vec![0.0; param::count(&m)];
     let bound = m.log_evidence(Some(&mut grad)).unwrap();
     close("bound", &[bound + kl(&m)], &[standard], 1e-12);

@@ -11,3 +11,4 @@ mod properties;
 mod sinc;
 mod sklearn;
 mod tables;
+mod times;

@@ -226,7 +226,7 @@ impl Model for SparseRegression {
     fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         let q = self.latent();
         let Some(grad) = grad else {
-            return Ok(self.bound().value(&q)? - self.x.kl(None));
+            return Ok(self.bound().value(&q)? - self.x.kl(None)?);
         };
         grad.fill(0.0);
         let (theta, rest) = grad.split_at_mut(param::count(&self.kernel));
@@ -235,14 +235,15 @@ impl Model for SparseRegression {
         let (mean_slot, var_slot) = rest.split_at_mut(self.x.cells.len());
         let mut z = Mat::zeros(self.z.value.rows(), self.z.value.cols());
         let (mut mean, mut var) = (Mat::zeros(q.n(), q.dim()), Mat::zeros(q.n(), q.dim()));
-        let bars = BoundGrad { theta, noise: &mut noise[0], z: &mut z, mean: &mut mean, var: &mut var };
+        let (z_bar, noise) = (&mut z, &mut noise[0]);
+        let bars = BoundGrad { theta, noise, z: z_bar, mean: &mut mean, var: &mut var, outputs: None };
         let (value, ()) = self.bound().gradient(&q, bars, |_, _| ())?;
         z_slot.copy_from_slice(z.as_slice());
         for (c, &at) in self.x.cells.iter().enumerate() {
             mean_slot[c] = mean[at];
             var_slot[c] = var[at];
         }
-        let value = value - self.x.kl(Some((mean_slot, var_slot)));
+        let value = value - self.x.kl(Some((mean_slot, var_slot)))?;
         if !all_finite(grad) {
             return Err(Error::not_finite("the gradient of the evidence bound"));
         }

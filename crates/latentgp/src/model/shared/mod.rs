@@ -6,6 +6,7 @@ pub(crate) mod kzz;
 pub(crate) mod noise;
 pub(crate) mod outputs;
 pub(crate) mod pca;
+pub mod prior;
 pub(crate) mod row_density;
 pub(crate) mod sparse_bound;
 pub(crate) mod starts;

@@ -4,6 +4,7 @@
 //! Ψ0 and Ψ2 of a group are sums over the patterns that it contains, so that the Ψ-statistics of every
 //! row are computed once, whatever is missing.
 
+use crate::error::{Error, Result};
 use crate::linalg;
 use crate::mat::Mat;
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ pub struct Group {
     pub rows: usize,
     /// Which.
     pub(crate) at: Vec<usize>,
-    /// tr YᵀY of these columns.
+    /// tr YᵀY of these columns, Σ(μ² + λ) of uncertain ones.
     pub yy: f64,
 }
 
@@ -46,6 +47,58 @@ pub struct Outputs {
 impl Outputs {
     /// Sorts rows and columns by what is missing.
     pub fn new(y: Mat) -> Self {
+        let mut outputs = Outputs::sorted(y);
+        if outputs.is_complete()
+            && outputs.d() > outputs.n()
+            && let Some(root) = root_of_outer_product(&outputs.filled)
+        {
+            outputs.filled = root;
+        }
+        outputs
+    }
+
+    /// Outputs that are themselves uncertain, y_nd ~ N(μ_nd, λ_nd), both N×D, with NaN in μ where a cell is missing: see
+    /// [`evidence::Collapse`](crate::evidence::Collapse).
+    ///
+    /// Errs when shapes disagree, or a variance of an observed cell is negative or not finite.
+    pub fn uncertain(mean: &Mat, var: &Mat) -> Result<Self> {
+        let mut outputs = Outputs::sorted(mean.clone());
+        outputs.add_variances(var)?;
+        Ok(outputs)
+    }
+
+    /// Takes other means and variances, of which the same are missing, as [`uncertain`](Self::uncertain) does, and sorts
+    /// nothing again.
+    pub fn set_uncertain(&mut self, mean: &Mat, var: &Mat) -> Result<()> {
+        let missing = |of: &Mat| of.as_slice().iter().map(|v| v.is_nan()).collect::<Vec<_>>();
+        if mean.shape() != self.y.shape() || missing(mean) != missing(&self.y) {
+            let expected = format!("{}, with the same cells missing", self.y.shape());
+            return Err(Error::shape("means of the outputs", expected, mean.shape()));
+        }
+        self.y.as_mut_slice().copy_from_slice(mean.as_slice());
+        self.filled = self.zero_filled();
+        self.groups.iter_mut().for_each(|group| group.yy = squares(&self.filled, &group.columns));
+        self.add_variances(var)
+    }
+
+    /// Adds Σλ of the observed cells to what tr YᵀY of each group is.
+    fn add_variances(&mut self, var: &Mat) -> Result<()> {
+        if var.shape() != self.y.shape() {
+            return Err(Error::shape("variances of the outputs", self.y.shape(), var.shape()));
+        }
+        for group in &mut self.groups {
+            for (&i, &j) in group.at.iter().flat_map(|i| group.columns.iter().map(move |j| (i, j))) {
+                if !(var[(i, j)] >= 0.0 && var[(i, j)].is_finite()) {
+                    let what = "variance of an output";
+                    return Err(Error::invalid(what, "a finite number, not negative", var[(i, j)]));
+                }
+                group.yy += var[(i, j)];
+            }
+        }
+        Ok(())
+    }
+
+    fn sorted(y: Mat) -> Self {
         let (n, d) = (y.rows(), y.cols());
         let mut by_column: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
         for j in 0..d {
@@ -67,20 +120,12 @@ impl Outputs {
         let groups = groups
             .into_iter()
             .map(|(seen, columns)| {
-                let square = |j: &usize| (0..n).map(|i| filled[(i, *j)].powi(2)).sum::<f64>();
-                let yy = columns.iter().map(square).sum();
+                let yy = squares(&filled, &columns);
                 let at: Vec<usize> = (0..n).filter(|i| seen[*i]).collect();
                 Group { columns, rows: at.len(), at, yy }
             })
             .collect();
-        let mut outputs = Outputs { y, filled, groups, patterns };
-        if outputs.is_complete()
-            && d > n
-            && let Some(root) = root_of_outer_product(&outputs.filled)
-        {
-            outputs.filled = root;
-        }
-        outputs
+        Outputs { y, filled, groups, patterns }
     }
 
     /// Whether no cell is missing.
@@ -137,6 +182,12 @@ impl Outputs {
     }
 }
 
+/// The sum of squares of some columns.
+fn squares(y: &Mat, columns: &[usize]) -> f64 {
+    let square = |j: &usize| (0..y.rows()).map(|i| y[(i, *j)].powi(2)).sum::<f64>();
+    columns.iter().map(square).sum()
+}
+
 /// R with RRᵀ = YYᵀ, as wide as Y has rows.
 fn root_of_outer_product(y: &Mat) -> Option<Mat> {
     let (values, vectors) = linalg::eigh(&linalg::mul_nt(y, y)).ok()?;
@@ -165,6 +216,24 @@ mod tests {
         assert_eq!(o.patterns[1].groups, [0]);
         assert!(o.patterns[2].groups.is_empty());
         assert_eq!(o.observed(), [3, 2, 3]);
+    }
+
+    #[test]
+    fn variances_of_observed_cells_are_counted() {
+        let mean = Mat::from_rows(&[[1.0, 2.0, 3.0], [4.0, f64::NAN, 6.0]]);
+        let var = Mat::from_rows(&[[0.1, 0.2, 0.3], [0.4, f64::NAN, 0.5]]);
+        let (certain, o) = (Outputs::new(mean.clone()), Outputs::uncertain(&mean, &var).unwrap());
+        let added: Vec<f64> = o.groups.iter().zip(&certain.groups).map(|(a, b)| a.yy - b.yy).collect();
+        assert!((added[0] - 1.3).abs() < 1e-12 && (added[1] - 0.2).abs() < 1e-12, "{added:?}");
+        let mut again = Outputs::uncertain(&mean.map(|v| 2.0 - v), &Mat::filled(2, 3, 7.0)).unwrap();
+        again.set_uncertain(&mean, &var).unwrap();
+        assert_eq!((again.filled, again.groups, again.patterns), (o.filled, o.groups, o.patterns));
+        assert!(Outputs::uncertain(&var, &var).unwrap().set_uncertain(&Mat::zeros(2, 3), &var).is_err());
+        // Their means are wanted themselves, however wide.
+        let wide = Mat::from_fn(2, 5, |i, j| (i + j) as f64);
+        assert_eq!(Outputs::uncertain(&wide, &Mat::zeros(2, 5)).unwrap().filled, wide);
+        assert!(Outputs::uncertain(&mean, &Mat::zeros(2, 2)).is_err());
+        assert!(Outputs::uncertain(&mean, &var.map(|v| -v)).is_err());
     }
 
     #[test]

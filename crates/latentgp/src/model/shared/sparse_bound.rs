@@ -10,7 +10,7 @@
 use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
-use crate::evidence::{Collapse, Collapsed, CollapsedBar, collapsed};
+use crate::evidence::{Collapse, Collapsed, CollapsedBar, OutputsGrad, collapsed, outputs_adjoint};
 use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, PsiInputs, PsiY};
 use crate::fast::vmath::groups;
 use crate::kernel::{Kernel, KernelGrad};
@@ -55,6 +55,8 @@ pub(crate) struct BoundGrad<'g> {
     pub z: &'g mut Mat,
     pub mean: &'g mut Mat,
     pub var: &'g mut Mat,
+    /// Of uncertain outputs, where they are parameters.
+    pub outputs: Option<OutputsGrad<'g>>,
 }
 
 /// Above this estimate of the rounding error that ill-conditioning brings into the bound of one cell,
@@ -284,6 +286,9 @@ impl SparseBound<'_> {
         let y = &self.outputs.filled;
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
+        if let Some(outputs) = grad.outputs.take() {
+            return self.gradient_of_outputs(q, &kzz, (grad, outputs), cost, meanwhile);
+        }
         if !self.outputs.is_complete() {
             let sums = self.group_psi_y(q, &kzz)?;
             let (value, (each, p)) = self.evidence_adjoint(sums, &kzz, &mut grad, cost, meanwhile)?;
@@ -298,6 +303,48 @@ impl SparseBound<'_> {
             value = Some(own);
             let to = PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var };
             Ok((PsiY { psi0: each.psi0[0], p, psi2: each.psi2 }, to))
+        })?;
+        Ok(value.expect("called once"))
+    }
+
+    /// The same with the adjoints of the outputs, for which Ψ1 is kept.
+    fn gradient_of_outputs<'g, A: Send>(
+        &self,
+        q: &Gaussians,
+        kzz: &Cholesky,
+        (mut grad, to): (BoundGrad<'g>, OutputsGrad<'g>),
+        cost: usize,
+        meanwhile: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
+    ) -> Result<(f64, A)> {
+        // Wide data have a root of YYᵀ in the place of Y.
+        let whole = (self.outputs.filled.cols() != self.outputs.d()).then(|| self.outputs.zero_filled());
+        let y = whole.as_ref().unwrap_or(&self.outputs.filled);
+        let add = |psi1: &Mat, p_bar: &Mat, to: OutputsGrad<'_>| {
+            let pulled = blocks::mul_nt(1.0, psi1, &p_bar.t());
+            outputs_adjoint(&self.outputs.y, &pulled, 1.0 / self.noise, to);
+        };
+        let whiten = self.whiten(kzz);
+        if !self.outputs.is_complete() {
+            let GroupPsi { psi1, each } = self.group_psi(q, kzz, whiten)?;
+            let sums = (each, blocks::mul_tn(&psi1, y));
+            let (value, (each, p)) = self.evidence_adjoint(sums, kzz, &mut grad, cost, meanwhile)?;
+            add(&psi1, &p, to);
+            self.pull_psi(q, &each, blocks::mul_nt(1.0, y, &p), &mut grad)?;
+            return Ok(value);
+        }
+        let (mut value, mut once) = (None, Some((grad, to, meanwhile)));
+        self.expectation.psi_and_back(&self.psi_inputs(q, whiten), &mut |Psi { psi0, psi1, psi2 }| {
+            let (mut grad, to, meanwhile) = once.take().expect("called once");
+            let sums = one_group(PsiY { psi0, p: blocks::mul_tn(&psi1, y), psi2 }, whiten, kzz);
+            let (own, (each, p)) = self.evidence_adjoint(sums, kzz, &mut grad, cost, meanwhile)?;
+            value = Some(own);
+            add(&psi1, &p, to);
+            let bar = Psi {
+                psi0: each.psi0[0],
+                psi1: blocks::mul_nt(1.0, y, &p),
+                psi2: each.psi2,
+            };
+            Ok((bar, PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var }))
         })?;
         Ok(value.expect("called once"))
     }
@@ -410,3 +457,6 @@ impl SparseBound<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

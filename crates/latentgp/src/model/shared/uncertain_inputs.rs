@@ -7,8 +7,8 @@
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::Gaussians;
-use crate::fast::vmath::{LnSum, Vectorized, vectorize};
 use crate::mat::Mat;
+use crate::model::shared::prior::{InputPrior, KlGrad, Normal};
 use crate::param::Param;
 
 /// A missing cell's posterior starts with this part of its prior variance.
@@ -26,7 +26,7 @@ pub struct UncertainInputs {
     /// S of the missing cells, one row.
     pub var: Param,
     /// m and v of the missing cells, one row each.
-    pub prior: Gaussians,
+    pub prior: Normal,
 }
 
 impl UncertainInputs {
@@ -61,7 +61,7 @@ impl UncertainInputs {
             (0..n).flat_map(|i| (0..q).map(move |j| (i, j))).filter(|&at| x[at].is_nan()).collect();
         let row = |f: &dyn Fn(usize) -> f64| Mat::from_fn(1, cells.len(), |_, c| f(cells[c].1));
         let prior =
-            Gaussians { mean: row(&|j| columns.mean[j]), var: row(&|j| columns.scale[j] * columns.scale[j]) };
+            Normal { mean: row(&|j| columns.mean[j]), var: row(&|j| columns.scale[j] * columns.scale[j]) };
         if !prior.var.as_slice().iter().all(|v| v.is_finite() && *v > 0.0) {
             return Err(Error::not_finite("the variance of an input column with missing cells"));
         }
@@ -83,7 +83,7 @@ impl UncertainInputs {
     }
 
     /// The inverse of [`given`](Self::given), to the bit.
-    pub(crate) fn of_given(given: Gaussians, prior: Gaussians) -> Result<Self> {
+    pub(crate) fn of_given(given: Gaussians, prior: Normal) -> Result<Self> {
         let mut all = UncertainInputs::new(&given.mean, None)?;
         if prior.mean.len() != all.cells.len() {
             return Err(Error::shape("priors of missing inputs", all.cells.len(), prior.mean.len()));
@@ -103,63 +103,9 @@ impl UncertainInputs {
         q
     }
 
-    /// KL of the missing cells; adds −∂KL to the gradients.
-    pub(crate) fn kl(&self, grads: Option<(&mut [f64], &mut [f64])>) -> f64 {
-        let (mean, var) = (self.mean.as_slice(), self.var.as_slice());
-        let (m, p) = (self.prior.mean.as_slice(), self.prior.var.as_slice());
-        gaussian_kl(mean, var, m, p, grads)
-    }
-}
-
-/// Σ KL(N(μ, S) ‖ N(m, p)) = ½ Σ ((μ − m)²/p + S/p − ln(S/p) − 1); adds −∂KL to the gradients.
-pub(crate) fn gaussian_kl(
-    mean: &[f64],
-    var: &[f64],
-    m: &[f64],
-    p: &[f64],
-    grads: Option<(&mut [f64], &mut [f64])>,
-) -> f64 {
-    vectorize(Kl { mean, var, m, p, grads })
-}
-
-struct Kl<'a> {
-    mean: &'a [f64],
-    var: &'a [f64],
-    m: &'a [f64],
-    p: &'a [f64],
-    grads: Option<(&'a mut [f64], &'a mut [f64])>,
-}
-
-impl Vectorized for Kl<'_> {
-    type Out = f64;
-    #[inline(always)]
-    fn run<const FMA: bool>(self) -> f64 {
-        const LANES: usize = LnSum::LANES;
-        let len = self.mean.len();
-        let (mean, var, m, p) = (self.mean, &self.var[..len], &self.m[..len], &self.p[..len]);
-        if let Some((mean_bar, var_bar)) = self.grads {
-            let (mean_bar, var_bar) = (&mut mean_bar[..len], &mut var_bar[..len]);
-            for i in 0..len {
-                let precision = 1.0 / p[i];
-                mean_bar[i] -= (mean[i] - m[i]) * precision;
-                var_bar[i] -= 0.5 * (precision - 1.0 / var[i]);
-            }
-        }
-        let (mut sums, mut logs) = ([0.0; LANES], LnSum::new());
-        for from in (0..len).step_by(LANES) {
-            // Beyond the end, a Gaussian that is its prior adds nothing.
-            let at = |x: &[f64], none: f64| match x[from..].first_chunk::<LANES>() {
-                Some(all) => *all,
-                None => std::array::from_fn(|l| x.get(from + l).copied().unwrap_or(none)),
-            };
-            let (mean, var, m, p) = (at(mean, 0.0), at(var, 1.0), at(m, 0.0), at(p, 1.0));
-            let precision: [f64; LANES] = std::array::from_fn(|l| 1.0 / p[l]);
-            let ratio: [f64; LANES] = std::array::from_fn(|l| var[l] * precision[l]);
-            for l in 0..LANES {
-                sums[l] += (mean[l] - m[l]) * (mean[l] - m[l]) * precision[l] + ratio[l] - 1.0;
-            }
-            logs.add(ratio);
-        }
-        0.5 * (sums.iter().sum::<f64>() - logs.total())
+    /// KL of the missing cells; adds −∂KL to the gradients of their means and variances.
+    pub(crate) fn kl(&self, grads: Option<(&mut [f64], &mut [f64])>) -> Result<f64> {
+        let grads = grads.map(|(mean, var)| KlGrad { mean, var, params: &mut [] });
+        self.prior.kl(&self.mean.value, &self.var.value, grads)
     }
 }

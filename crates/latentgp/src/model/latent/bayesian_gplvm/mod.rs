@@ -1,8 +1,8 @@
 //! The Bayesian GPLVM of Titsias & Lawrence (2010): latent positions with uncertainty, integrated out.
 //!
 //! ```text
-//! y_nd = f_d(x_n) + ε,  f_d ~ GP(0, k),  x_n ~ N(m_n, diag p_n),  q(x_n) = N(μ_n, diag S_n)
-//! F = Σ_groups collapsed(Y, Ψ, Kzz, β) − KL,   KL = ½ Σ ((μ − m)²/p + S/p − ln(S/p) − 1)
+//! y_nd = f_d(x_n) + ε,  f_d ~ GP(0, k),  X ~ p(X),  q(x_n) = N(μ_n, diag S_n)
+//! F = Σ_groups collapsed(Y, Ψ, Kzz, β) − KL(q(X) ‖ p(X))
 //! ```
 //!
 //! The bound is that of the data as given: the Jacobian of the scaling is in it.
@@ -25,8 +25,8 @@ use crate::error::{Error, Result};
 use crate::expectation::{Expectation, Gaussians};
 use crate::kernel::{self, Kernel};
 use crate::mat::{Mat, all_finite};
+use crate::model::shared::prior::{self, InputPrior, KlGrad, Normal};
 use crate::model::shared::sparse_bound::{BoundGrad, SparseBound};
-use crate::model::shared::uncertain_inputs::gaussian_kl;
 use crate::model::{Jitter, Model, Outputs};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::Posterior;
@@ -47,8 +47,8 @@ pub struct BayesianGplvm {
     pub var: Param,
     /// How Ψ-statistics are computed.
     pub expectation: Box<dyn Expectation>,
-    /// p(x_n).
-    pub prior: Gaussians,
+    /// p(X).
+    pub prior: Box<dyn InputPrior>,
     /// Added to diagonals.
     pub jitter: Jitter,
     /// Y, scaled.
@@ -58,7 +58,7 @@ pub struct BayesianGplvm {
 }
 
 impl BayesianGplvm {
-    /// A model of the scaled outputs, at the positions and inducing inputs given.
+    /// A model of the scaled outputs, at the positions and inducing inputs given, with p(X) = N(0, I).
     ///
     /// Errs when shapes disagree, a value is outside its domain, or the expectation cannot run.
     pub fn new(
@@ -81,7 +81,7 @@ impl BayesianGplvm {
         }
         kernel::check_dim(&kernel, q.dim())?;
         expectation.check(&kernel, q.dim())?;
-        let prior = Gaussians { mean: Mat::zeros(q.n(), q.dim()), var: Mat::filled(q.n(), q.dim(), 1.0) };
+        let prior = Box::new(Normal::standard(q.n(), q.dim()));
         let model = BayesianGplvm {
             kernel: Box::new(kernel),
             noise: Param::scalar(noise),
@@ -125,11 +125,18 @@ impl BayesianGplvm {
         }
     }
 
+    /// Takes another prior of X.
+    ///
+    /// Errs unless it is bound to as many rows and columns as X has.
+    pub fn set_prior(&mut self, prior: Box<dyn InputPrior>) -> Result<()> {
+        prior::check_sizes(&*prior, &self.mean.value)?;
+        self.prior = prior;
+        Ok(())
+    }
+
     /// KL(q(X) ‖ p(X)); adds −∂KL to the gradients.
-    fn kl(&self, grads: Option<(&mut [f64], &mut [f64])>) -> f64 {
-        let (mean, var) = (self.mean.as_slice(), self.var.as_slice());
-        let (m, p) = (self.prior.mean.as_slice(), self.prior.var.as_slice());
-        gaussian_kl(mean, var, m, p, grads)
+    fn kl(&self, grads: Option<KlGrad<'_>>) -> Result<f64> {
+        self.prior.kl(&self.mean.value, &self.var.value, grads)
     }
 }
 
@@ -142,6 +149,7 @@ impl Parameterized for BayesianGplvm {
             ("mean".to_string(), &self.mean),
             ("var".to_string(), &self.var),
         ]);
+        all.extend(param::prefixed("prior", self.prior.params()));
         all
     }
 
@@ -153,17 +161,20 @@ impl Parameterized for BayesianGplvm {
             ("mean".to_string(), &mut self.mean),
             ("var".to_string(), &mut self.var),
         ]);
+        all.extend(param::prefixed("prior", self.prior.params_mut()));
         all
     }
 
     fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
         self.kernel.each_param(visit);
-        [&self.noise, &self.z, &self.mean, &self.var].into_iter().for_each(visit);
+        [&self.noise, &self.z, &self.mean, &self.var].into_iter().for_each(&mut *visit);
+        self.prior.each_param(visit);
     }
 
     fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
         self.kernel.each_param_mut(visit);
-        [&mut self.noise, &mut self.z, &mut self.mean, &mut self.var].into_iter().for_each(visit);
+        [&mut self.noise, &mut self.z, &mut self.mean, &mut self.var].into_iter().for_each(&mut *visit);
+        self.prior.each_param_mut(visit);
     }
 }
 
@@ -171,7 +182,7 @@ impl Model for BayesianGplvm {
     fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         let (n, _, q, m) = self.sizes();
         let Some(grad) = grad else {
-            return Ok(self.bound().value(&self.latent())? - self.kl(None));
+            return Ok(self.bound().value(&self.latent())? - self.kl(None)?);
         };
         let [mean, var] = [&self.mean, &self.var].map(|of| {
             let mut own = scratch::any(n, q);
@@ -184,16 +195,19 @@ impl Model for BayesianGplvm {
         theta.fill(0.0);
         noise.fill(0.0);
         let (z_slot, rest) = rest.split_at_mut(m * q);
-        let (mean_slot, var_slot) = rest.split_at_mut(n * q);
+        let (mean_slot, rest) = rest.split_at_mut(n * q);
+        let (var_slot, prior_slot) = rest.split_at_mut(n * q);
         let mut z = Mat::zeros(m, q);
         let [mut mean, mut var] = [(); 2].map(|()| scratch::any(n, q));
-        let bars = BoundGrad { theta, noise: &mut noise[0], z: &mut z, mean: &mut mean, var: &mut var };
+        let (z_bar, noise) = (&mut z, &mut noise[0]);
+        let bars = BoundGrad { theta, noise, z: z_bar, mean: &mut mean, var: &mut var, outputs: None };
         let (bound, kl) = self.bound().gradient(&latent, bars, |mean, var| {
             mean.fill(0.0);
             var.fill(0.0);
-            self.kl(Some((mean.as_mut_slice(), var.as_mut_slice())))
+            prior_slot.fill(0.0);
+            self.kl(Some(KlGrad { mean: mean.as_mut_slice(), var: var.as_mut_slice(), params: prior_slot }))
         })?;
-        let value = bound - kl;
+        let value = bound - kl?;
         z_slot.copy_from_slice(z.as_slice());
         for (slot, from) in [(mean_slot, &mean), (var_slot, &var)] {
             blocks::copy(from.as_slice(), slot);

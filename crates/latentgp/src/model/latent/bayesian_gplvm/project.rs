@@ -7,8 +7,8 @@
 //! ```
 //!
 //! over the observed d. It is maximised from several starts: the positions of the training rows that
-//! look most like y∗, and the prior, which for new rows is N(0, I) whatever the training rows had. Each row
-//! stands on its own, so that a batch equals its pieces.
+//! look most like y∗, and the prior of new rows, which is N(m, diag p). Each row stands on its own, so that a
+//! batch equals its pieces.
 
 use crate::error::{Error, Result};
 use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad};
@@ -43,13 +43,29 @@ impl BayesianGplvm {
 
     /// The same with a posterior that is there already.
     pub fn project_with(&self, posterior: &Posterior, y: &Mat) -> Result<Latent> {
+        self.project_knowing(posterior, y, &[])
+    }
+
+    /// The same where the columns that the prior asks for are known of the new rows, such as their times
+    /// ([`InputPrior::columns`](crate::model::prior::InputPrior::columns)). Without any, nothing is known.
+    ///
+    /// A row that is equal to a training row has that row's position if what is known of it is the same too.
+    pub fn project_knowing(&self, posterior: &Posterior, y: &Mat, known: &[Vec<f64>]) -> Result<Latent> {
         if y.cols() != self.outputs.d() {
             return Err(Error::shape("columns of the new rows", self.outputs.d(), y.cols()));
         }
         let scaled = self.scaling.apply(y)?;
+        let prior = self.prior.new_rows(y.rows(), known)?;
+        let of_training = (!known.is_empty()).then(|| self.prior.marginals());
         let rows: Vec<(Vec<f64>, Vec<f64>, f64)> = (0..y.rows())
             .into_par_iter()
-            .map(|n| self.project_row(posterior, scaled.row(n)))
+            .map(|n| {
+                let prior = (prior.mean.row(n), prior.var.row(n));
+                let same = |at: usize| {
+                    of_training.as_ref().is_none_or(|of| prior == (of.mean.row(at), of.var.row(at)))
+                };
+                self.project_row(RowBound::new(posterior, scaled.row(n), prior), scaled.row(n), same)
+            })
             .collect::<Result<_>>()?;
         let q = self.mean.value.cols();
         let mut latent = Latent {
@@ -64,16 +80,20 @@ impl BayesianGplvm {
         Ok(latent)
     }
 
-    fn project_row(&self, posterior: &Posterior, y: &[f64]) -> Result<(Vec<f64>, Vec<f64>, f64)> {
-        let objective = RowBound::new(posterior, y);
+    /// `same` tells whether a training row has the prior of this one.
+    fn project_row(
+        &self,
+        objective: RowBound<'_>,
+        y: &[f64],
+        same: impl Fn(usize) -> bool,
+    ) -> Result<(Vec<f64>, Vec<f64>, f64)> {
         let (near, exact) = self.outputs.nearest_rows(y, STARTS);
-        if let Some(n) = exact {
+        if let Some(n) = exact.filter(|&n| same(n)) {
             let (mean, var) = (self.mean.value.row(n).to_vec(), self.var.value.row(n).to_vec());
             let bound = objective.value(&one(&mean, &var), None)?;
             return Ok((mean, var, bound));
         }
-        let q = self.mean.value.cols();
-        let mut starts = vec![(vec![0.0; q], vec![1.0; q])];
+        let mut starts = vec![(objective.prior.0.to_vec(), objective.prior.1.to_vec())];
         let own = |&n: &usize| (self.mean.value.row(n).to_vec(), self.var.value.row(n).to_vec());
         if objective.observed > 0 {
             starts.extend(near.iter().map(own));
@@ -98,6 +118,8 @@ fn one(mean: &[f64], var: &[f64]) -> Gaussians {
 /// F∗ of one row, with what does not depend on q(x∗) worked out.
 struct RowBound<'a> {
     posterior: &'a Posterior,
+    /// m and p.
+    prior: (&'a [f64], &'a [f64]),
     observed: usize,
     /// Σ_d −½ log 2πσ² − β/2·y_d², and the Jacobian of the scaling.
     constant: f64,
@@ -108,7 +130,7 @@ struct RowBound<'a> {
 }
 
 impl<'a> RowBound<'a> {
-    fn new(posterior: &'a Posterior, y: &[f64]) -> Self {
+    fn new(posterior: &'a Posterior, y: &[f64], prior: (&'a [f64], &'a [f64])) -> Self {
         let m = posterior.z.rows();
         let beta = 1.0 / posterior.noise;
         let mut bar = Psi::zeros(1, m);
@@ -128,7 +150,7 @@ impl<'a> RowBound<'a> {
             observed += seen.len();
         }
         bar.psi2 = posterior.l.unwhiten(&a_bar);
-        RowBound { posterior, observed, constant, bar, a_bar }
+        RowBound { posterior, prior, observed, constant, bar, a_bar }
     }
 
     /// F∗ at q; sets its gradients in mean and variance.
@@ -136,7 +158,12 @@ impl<'a> RowBound<'a> {
         let (kernel, z) = (&*self.posterior.kernel, &self.posterior.z);
         let expectation: &dyn Expectation = &*self.posterior.expectation;
         let (mean, var) = (q.mean.row(0), q.var.row(0));
-        let kl: f64 = mean.iter().zip(var).map(|(m, s)| 0.5 * (m * m + s - s.ln() - 1.0)).sum();
+        let (m, p) = self.prior;
+        let kl_of = |i: usize| {
+            let ratio = var[i] / p[i];
+            0.5 * ((mean[i] - m[i]) * (mean[i] - m[i]) / p[i] + ratio - ratio.ln() - 1.0)
+        };
+        let kl: f64 = (0..mean.len()).map(kl_of).sum();
         let psi = expectation.psi_whitened(kernel, q, z, &self.posterior.l)?;
         let value = self.constant
             + self.bar.psi0 * psi.psi0
@@ -150,8 +177,8 @@ impl<'a> RowBound<'a> {
             let grad = PsiGrad { theta: &mut theta, z: &mut z_bar, mean: &mut m_bar, var: &mut s_bar };
             expectation.psi_adjoint(kernel, q, z, &self.bar, grad)?;
             for i in 0..mean.len() {
-                mean_bar[i] = m_bar[(0, i)] - mean[i];
-                var_bar[i] = s_bar[(0, i)] - 0.5 * (1.0 - 1.0 / var[i]);
+                mean_bar[i] = m_bar[(0, i)] - (mean[i] - m[i]) / p[i];
+                var_bar[i] = s_bar[(0, i)] - 0.5 * (1.0 / p[i] - 1.0 / var[i]);
             }
         }
         if value.is_finite() { Ok(value) } else { Err(Error::not_finite("the bound of a new row")) }

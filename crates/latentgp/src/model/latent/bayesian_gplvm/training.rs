@@ -14,6 +14,7 @@ use crate::fit::{self, Fitted, Method, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::model::shared::noise::noise_param;
+use crate::model::shared::prior::{self, InputPrior};
 use crate::model::shared::starts::{spread_out, start_positions};
 use crate::model::{BayesianGplvm, Jitter, Outputs};
 use crate::optim::Adam;
@@ -43,6 +44,8 @@ pub struct Training {
     pub seed: u64,
     /// Added to diagonals.
     pub jitter: Jitter,
+    /// p(X), bound to the rows; N(0, I) where there is none.
+    pub prior: Option<Box<dyn InputPrior>>,
 }
 
 impl Default for Training {
@@ -59,6 +62,7 @@ impl Default for Training {
             restarts: 1,
             seed: 0,
             jitter: Jitter::default(),
+            prior: None,
         }
     }
 }
@@ -85,9 +89,14 @@ impl Training {
         let scaling = Scaling::fit(y, self.scale)?;
         let scaled = scaling.apply(y)?;
         let mut rng = rng_of(self.seed, restart);
-        let mean = start_positions(&scaled, self.latent_dim, restart, &mut rng)?;
+        let mut mean = start_positions(&scaled, self.latent_dim, restart, &mut rng)?;
+        let mut var = Mat::filled(y.rows(), self.latent_dim, self.variance);
+        if let Some(prior) = &self.prior {
+            prior::check_sizes(&**prior, &mean)?;
+            prior.start(&mut mean, &mut var)?;
+        }
         let z = spread_out(&mean, self.inducing.min(y.rows()), &mut rng);
-        let q = Gaussians::new(mean, Mat::filled(y.rows(), self.latent_dim, self.variance))?;
+        let q = Gaussians::new(mean, var)?;
         let outputs = Outputs::new(scaled);
         let noise = noise_param(self.noise, &outputs);
         let mut model = BayesianGplvm::new(
@@ -100,6 +109,7 @@ impl Training {
             noise.get(),
         )?;
         (model.jitter, model.noise) = (self.jitter, noise);
+        self.prior.iter().try_for_each(|prior| model.set_prior(prior.clone()))?;
         Ok(model)
     }
 

@@ -50,7 +50,12 @@ impl BayesianGplvm {
 
     /// Fills the missing cells (NaN) of `y`, each row from its own latent posterior.
     pub fn impute(&self, posterior: &Posterior, y: &Mat) -> Result<Imputed> {
-        let latent = self.project_with(posterior, y)?;
+        self.impute_knowing(posterior, y, &[])
+    }
+
+    /// The same where the columns that the prior asks for are known of the rows.
+    pub fn impute_knowing(&self, posterior: &Posterior, y: &Mat, known: &[Vec<f64>]) -> Result<Imputed> {
+        let latent = self.project_knowing(posterior, y, known)?;
         let predicted = posterior.predict_uncertain(&latent.q)?;
         let noise = posterior.noise_variance();
         let mut filled = Imputed { y: y.clone(), var: Mat::zeros(y.rows(), y.cols()), latent };
@@ -75,6 +80,7 @@ impl BayesianGplvm {
             return Err(Error::invalid("samples of the log density", "at least 1", 0));
         }
         let latent = self.project_with(posterior, y)?;
+        let prior = self.prior.new_rows(y.rows(), &[])?;
         let q = latent.q.dim();
         let rule = QuasiMonteCarlo::new(samples, seed);
         rule.check_rule(q)?;
@@ -82,8 +88,11 @@ impl BayesianGplvm {
         let row = |n: usize| -> Result<f64> {
             let (mean, var) = (latent.q.mean.row(n), latent.q.var.row(n));
             let x = Mat::from_fn(samples, q, |t, k| mean[k] + var[k].sqrt() * xi[(t, k)]);
-            let ratio =
-                |t: usize| (0..q).map(|k| 0.5 * (xi[(t, k)].powi(2) - x[(t, k)].powi(2) + var[k].ln())).sum();
+            let (m, p) = (prior.mean.row(n), prior.var.row(n));
+            let one = |t: usize, k: usize| {
+                0.5 * (xi[(t, k)].powi(2) - (x[(t, k)] - m[k]).powi(2) / p[k] + (var[k] / p[k]).ln())
+            };
+            let ratio = |t: usize| (0..q).map(|k| one(t, k)).sum();
             let ratios: Vec<f64> = (0..samples).map(ratio).collect();
             row_density::log_density(posterior, y.row(n), &x, &ratios)
         };
@@ -94,7 +103,10 @@ impl BayesianGplvm {
     pub fn sample(&self, posterior: &Posterior, n: usize, seed: u64) -> Result<(Mat, Mat)> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut normal = |_: usize, _: usize| -> f64 { StandardNormal.sample(&mut rng) };
-        let x = Mat::from_fn(n, self.mean.value.cols(), &mut normal);
+        let prior = self.prior.new_rows(n, &[])?;
+        let x = Mat::from_fn(n, self.mean.value.cols(), |i, k| {
+            prior.mean[(i, k)] + prior.var[(i, k)].sqrt() * normal(i, k)
+        });
         let at = posterior.predict(&x)?;
         let noise = posterior.noise_variance();
         let y = Mat::from_fn(n, at.mean.cols(), |i, j| {
