@@ -339,11 +339,7 @@ impl SparseBound<'_> {
             let (own, (each, p)) = self.evidence_adjoint(sums, kzz, &mut grad, cost, meanwhile)?;
             value = Some(own);
             add(&psi1, &p, to);
-            let bar = Psi {
-                psi0: each.psi0[0],
-                psi1: blocks::mul_nt(1.0, y, &p),
-                psi2: each.psi2,
-            };
+            let bar = Psi { psi0: each.psi0[0], psi1: blocks::mul_nt(1.0, y, &p), psi2: each.psi2 };
             Ok((bar, PsiGrad { theta: grad.theta, z: grad.z, mean: grad.mean, var: grad.var }))
         })?;
         Ok(value.expect("called once"))
