@@ -24,7 +24,7 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
     Parameters
     ----------
     {kernel_of_inputs}
-    link : {{"logit", "probit"}}, default="logit"
+    link : {"logit", "probit"}, default="logit"
         How a latent value becomes the probability of one of two classes.
     {posterior}
     {runs}

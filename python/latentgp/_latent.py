@@ -279,6 +279,10 @@ class BayesianGPLVM(LatentEstimator):
     expectation : str, default="auto"
         How kernels are averaged over uncertain positions: ``"auto"``, ``"analytic"``, ``"unscented"``,
         ``"gauss_hermite(points=3)"``, ``"cubature5"``, ``"monte_carlo(samples=200)"``, …
+    prior : str, default=None
+        What is known of the positions: None is N(0, I); ``"times(column=day, std=0.1)"`` puts one of them near a time.
+    known : dict, default=None
+        The columns that the prior asks for, by name: a number a row, NaN where it is not known.
     scale : {"standardize", "global", "center", "none"}, default="standardize"
         How columns are scaled inside.
     max_iter : int, default=1000

@@ -89,7 +89,7 @@ class VDMGPRegressor(ProjectedRegressor):
     {kernel_of_projection}
     expectation : str, default="auto"
         How kernels are averaged over the weights.
-    weight_prior : {{"type-ii", "gamma"}}, default="type-ii"
+    weight_prior : {"type-ii", "gamma"}, default="type-ii"
         What is assumed of the weights: variances by maximum likelihood, or a vague Gamma distribution of the precisions.
     {scale}
     max_iter : int, default=600
