@@ -6,6 +6,7 @@ mod forecast;
 mod formats;
 mod interrupted;
 mod program;
+mod recipes;
 mod regress;
 mod reproduce;
 mod scores;
