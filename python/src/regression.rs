@@ -6,9 +6,10 @@ use crate::kernel::Kernel;
 use crate::lazy::Lazy;
 use crate::work::Done;
 use crate::{load, work};
+use latentgp::expectation::Expectation;
 use latentgp::file::{Store, TrainedRegression};
 use latentgp::mean::Mean;
-use latentgp::model::{Answers, Regressor};
+use latentgp::model::Answers;
 use latentgp::posterior::Posterior;
 use latentgp::recipe::{Data, Learnt};
 use latentgp::{Mat, Result};
@@ -35,13 +36,14 @@ impl RegressionModel {
 
 impl Ready {
     fn posterior(&self) -> Result<&Posterior> {
-        self.posterior.get_or(|| self.trained.model.model().posterior())
+        self.posterior.get_or(|| self.trained.model.posterior())
     }
 
     fn predict(&self, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
-        match &self.trained.model {
-            model @ Regressor::Laplace(..) => model.predict(x, var),
-            model => model.predict_with(self.posterior()?, x, var),
+        let model = &self.trained.model;
+        match model.predicts_from_posterior() {
+            true => model.predict_with(self.posterior()?, x, var),
+            false => model.predict(x, var),
         }
     }
 }
@@ -122,21 +124,16 @@ impl RegressionModel {
     /// The projection of standardised inputs, K×D: means and variances of its entries, where there is one.
     #[getter]
     fn projection<'py>(&self, py: Python<'py>) -> Outcome<Option<Moments<'py>>> {
-        Ok(match &self.0.trained.model {
-            Regressor::SpgpDr(m) => {
-                let p = &m.p.value;
-                Some(moments(py, p.clone(), Mat::zeros(p.rows(), p.cols()))?)
-            }
-            Regressor::Vdmgp(m) => Some(moments(py, m.mean.value.clone(), m.var.value.clone())?),
-            _ => None,
-        })
+        let projection = self.0.trained.model.projection();
+        projection.map(|p| moments(py, p.mean, p.var)).transpose()
     }
 
     /// How the fit went.
     fn report<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let mut report = told(&self.0.trained.report);
-        let (expectation, mean) = asked(&self.0.trained.model);
-        (report["expectation"], report["mean"]) = (json!(expectation), json!(mean));
+        let model = &self.0.trained.model;
+        report["expectation"] = json!(model.expectation().map(Expectation::expression));
+        report["mean"] = json!(model.mean().map(Mean::name));
         to_dict(py, &report)
     }
 
@@ -190,22 +187,5 @@ impl RegressionModel {
         let (x, ready) = (to_mat(x)?, Arc::clone(&self.0));
         let var = var.map(to_mat).transpose()?;
         work::run(py, move || ready.predict(&x, var.as_ref()))
-    }
-}
-
-/// The expectation and the mean function of a regression, where it has one.
-fn asked(of: &Regressor) -> (Option<String>, Option<&'static str>) {
-    match of {
-        Regressor::Gp(m) => {
-            let mean = match m.mean {
-                Mean::Zero => "zero",
-                Mean::Constant { .. } => "constant",
-                Mean::Linear { .. } => "linear",
-            };
-            (Some(m.expectation.expression()), Some(mean))
-        }
-        Regressor::Sparse(m) => (Some(m.expectation.0.expression()), None),
-        Regressor::Vdmgp(m) => (Some(m.expectation.expression()), None),
-        Regressor::SpgpDr(_) | Regressor::Laplace(..) | Regressor::Svgp(..) => (None, None),
     }
 }

@@ -42,6 +42,15 @@ impl Mean {
         }
     }
 
+    /// `zero`, `constant` or `linear`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Mean::Zero => "zero",
+            Mean::Constant { .. } => "constant",
+            Mean::Linear { .. } => "linear",
+        }
+    }
+
     /// B, where there is one.
     pub fn slope(&self) -> Option<&Mat> {
         match self {

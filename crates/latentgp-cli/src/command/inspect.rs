@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Outcome {
         text += &format!("  inputs        {}\n", trained.inputs.join(", "));
         text += &format!("  seed          {}\n", trained.report.seed);
         text += &unfinished(trained.unfinished.as_ref(), "regress", &args.model);
-        text += &arrays(trained.model.model(), &file);
+        text += &arrays(&*trained.model, &file);
     } else if let Some(trained) = trained::load_space(&args.model)? {
         let space = Space::new(trained)?;
         text += &(space::text(&space)? + "\n");

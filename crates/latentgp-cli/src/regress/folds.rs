@@ -98,11 +98,10 @@ fn predicted(
 }
 
 /// Scores of every row as the others predict it, with the parameters of all.
-pub fn leave_one_out(model: &Regressor, rows: &Rows) -> Outcome<Vec<Option<Scores>>> {
-    let (Regressor::Gp(m), Some(noise)) = (model, model.noise_variance()) else {
+pub fn leave_one_out(model: &dyn Regressor, rows: &Rows) -> Outcome<Vec<Option<Scores>>> {
+    let (Some(mut there), Some(noise)) = (model.left_out()?, model.noise_variance()) else {
         return Err(Failure::usage("--loo works with --model gp"));
     };
-    let mut there = m.leave_one_out()?;
     for i in 0..there.var.rows() {
         there.var.row_mut(i).iter_mut().zip(&noise).for_each(|(v, s)| *v += s);
     }

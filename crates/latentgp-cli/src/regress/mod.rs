@@ -280,7 +280,7 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
             notes.extend(more);
             scores
         }
-        (None, None) if args.loo => folds::leave_one_out(&trained.model, &rows)?,
+        (None, None) if args.loo => folds::leave_one_out(&*trained.model, &rows)?,
         (None, None) => Vec::new(),
     };
     if !trained.report.scores.is_empty() {

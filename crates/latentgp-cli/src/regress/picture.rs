@@ -7,7 +7,7 @@ use latentgp::Mat;
 use latentgp::file::TrainedRegression;
 use latentgp::likelihood::Poisson;
 use latentgp::metrics::most_probable;
-use latentgp::model::{Answers, Regressor};
+use latentgp::model::Answers;
 use latentgp::posterior::Prediction;
 
 /// Places of the curve.
@@ -118,14 +118,13 @@ fn curve(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> Out
 fn against(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> Outcome<Figure> {
     let rows: Vec<usize> =
         (0..x.rows()).filter(|&i| y[(i, d)].is_finite() && x.row(i).iter().all(|v| v.is_finite())).collect();
-    let (mean, variance) = match &of.model {
-        Regressor::Gp(m) => {
-            let out = m.leave_one_out()?;
+    let (mean, variance) = match of.model.left_out()? {
+        Some(out) => {
             let noise = of.model.noise_variance().map_or(0.0, |v| v[d]);
             let pick = |of: &Mat, more: f64| rows.iter().map(|&i| of[(i, d)] + more).collect::<Vec<_>>();
             (pick(&out.mean, 0.0), pick(&out.var, noise))
         }
-        _ => predicted(of, &x.select_rows(&rows), d)?,
+        None => predicted(of, &x.select_rows(&rows), d)?,
     };
     Ok(figure::scatter_observed_predicted(&ObservedPredicted {
         title: title.into(),
@@ -138,15 +137,15 @@ fn against(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> O
 
 /// What the picture shows, in words.
 pub fn caption(of: &TrainedRegression) -> &'static str {
-    match (&of.model, of.inputs.len()) {
-        (_, 1) if !of.classes.is_empty() => {
+    match of.inputs.len() {
+        1 if !of.classes.is_empty() => {
             "The probability of each class, and below it the training rows of the class."
         }
         _ if !of.classes.is_empty() => {
             "Training rows of every class and what they are taken for; the darker, the more probable on average."
         }
-        (_, 1) => "The predictive mean with its bands, which hold observations, and the training rows.",
-        (Regressor::Gp(_), _) => {
+        1 => "The predictive mean with its bands, which hold observations, and the training rows.",
+        _ if of.model.leaves_one_out() => {
             "Each row as the others predict it (leave one out), with two standard deviations of an observation."
         }
         _ => "The training rows, with two standard deviations of an observation.",

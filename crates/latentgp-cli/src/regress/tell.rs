@@ -3,21 +3,8 @@
 use crate::failure::Outcome;
 use crate::words::{bar, count, short};
 use latentgp::file::TrainedRegression;
-use latentgp::model::{Regressor, Scores};
+use latentgp::model::Scores;
 use serde_json::{Value, json};
-
-/// What the model is, in words.
-fn title(of: &TrainedRegression) -> &'static str {
-    match &of.model {
-        Regressor::Gp(_) => "Exact regression",
-        Regressor::Sparse(_) => "Sparse regression",
-        Regressor::SpgpDr(m) if m.p.fixed => "Sparse regression (FITC)",
-        Regressor::SpgpDr(_) => "Sparse regression on a projection (SPGP-DR)",
-        Regressor::Vdmgp(_) => "Variational Mahalanobis regression (VDMGP)",
-        Regressor::Laplace(..) => "Gaussian process by Laplace's approximation",
-        Regressor::Svgp(..) => "Sparse variational Gaussian process",
-    }
-}
 
 /// The likelihood, with its link where there is a choice.
 fn likelihood(of: &TrainedRegression) -> String {
@@ -41,11 +28,16 @@ pub fn summary(of: &TrainedRegression) -> Outcome<String> {
     let (n, q, _) = of.model.sizes();
     let state = if report.converged { "converged".to_string() } else { report.stop_reason.to_string() };
     let mut kernel = vec![report.kernel.clone()];
-    let plain = matches!(&of.model, Regressor::SpgpDr(m) if m.p.fixed);
-    kernel.extend(of.model.latent_dim().filter(|_| !plain).map(|k| count(k, "direction")));
+    kernel.extend(of.model.latent_dim().filter(|_| !of.model.is_fitc()).map(|k| count(k, "direction")));
     kernel.extend(of.model.inducing().map(|m| count(m, "inducing input")));
     let mut lines = vec![
-        format!("{} of {} on {}, {}", title(of), of.targets.join(", "), count(q, "input"), count(n, "row")),
+        format!(
+            "{} of {} on {}, {}",
+            of.model.title(),
+            of.targets.join(", "),
+            count(q, "input"),
+            count(n, "row")
+        ),
         format!("  kernel        {}", kernel.join(", ")),
         format!(
             "  log evidence  {} ({state} after {}, {:.1} s)",
@@ -64,8 +56,7 @@ pub fn summary(of: &TrainedRegression) -> Outcome<String> {
     if !of.classes.is_empty() {
         lines.push(format!("  classes       {}", of.classes.join(", ")));
     }
-    if let Regressor::Vdmgp(m) = &of.model {
-        let relevance = m.relevance()?;
+    if let Some(relevance) = of.model.weight_relevance()? {
         let useful = count(relevance.useful(), "direction");
         lines.push(format!("  useful        {useful} of {}", relevance.directions.len()));
         let mut order: Vec<usize> = (0..q).collect();
@@ -164,7 +155,7 @@ pub fn summary_json(of: &TrainedRegression) -> Outcome<Value> {
     if let Some(noise) = of.model.noise_variance() {
         all["noise_variance"] = json!(noise);
     }
-    if matches!(&of.model, Regressor::SpgpDr(m) if m.p.fixed) {
+    if of.model.is_fitc() {
         all["approximation"] = json!("fitc");
     }
     if let Some(m) = of.model.inducing() {
@@ -176,8 +167,7 @@ pub fn summary_json(of: &TrainedRegression) -> Outcome<Value> {
     if !of.classes.is_empty() {
         all["classes"] = json!(of.classes);
     }
-    if let Regressor::Vdmgp(m) = &of.model {
-        let relevance = m.relevance()?;
+    if let Some(relevance) = of.model.weight_relevance()? {
         all["useful_directions"] = json!(relevance.useful());
         all["directions"] = relevance
             .directions

@@ -1,13 +1,14 @@
 //! The model file of a Bayesian GPLVM: the model, whose columns and rows it is of, and how it was trained.
 
 use super::params::{ParamSpec, put_params, take_params};
+use super::parts::ExpectationSpec;
 use super::prior::{USUAL, put_prior, take_prior};
 use super::report::Report;
 use super::unfinished::{Unfinished, UnfinishedSpec};
 use super::{ModelFile, Store, damaged, written};
 use crate::data::Scaling;
 use crate::error::{Error, Result};
-use crate::expectation::{self, Expectation, Gaussians};
+use crate::expectation::{self, Gaussians};
 use crate::kernel::Own;
 use crate::mat::Mat;
 use crate::model::{BayesianGplvm, Jitter, Outputs};
@@ -59,31 +60,6 @@ struct Header {
     report: Report,
     #[serde(default)]
     unfinished: Option<UnfinishedSpec>,
-}
-
-/// An expectation in a header.
-#[derive(Serialize, Deserialize)]
-pub(super) struct ExpectationSpec {
-    pub(super) expression: String,
-    pub(super) max_nodes: Option<usize>,
-    step: u64,
-}
-
-impl ExpectationSpec {
-    pub(super) fn of(expectation: &dyn Expectation) -> Self {
-        ExpectationSpec {
-            expression: expectation.expression(),
-            max_nodes: expectation.max_nodes(),
-            step: expectation.step(),
-        }
-    }
-
-    pub(super) fn parse(&self) -> Result<Box<dyn Expectation>> {
-        let mut expectation = expectation::parse(&self.expression)?;
-        self.max_nodes.into_iter().for_each(|limit| expectation.set_max_nodes(limit));
-        expectation.renew(self.step);
-        Ok(expectation)
-    }
 }
 
 /// Labels in a header.

@@ -1,7 +1,8 @@
 //! The model file of a GPLVM or a PPCA.
 
-use super::gplvm::{ExpectationSpec, LabelSpec, Labels, codes};
+use super::gplvm::{LabelSpec, Labels, codes};
 use super::params::{ParamSpec, put_params, take_params};
+use super::parts::ExpectationSpec;
 use super::report::Report;
 use super::unfinished::{Unfinished, UnfinishedSpec};
 use super::{ModelFile, Store, damaged, written};

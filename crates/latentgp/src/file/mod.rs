@@ -30,6 +30,7 @@ mod gplvm;
 mod latent_space;
 mod narx;
 mod params;
+mod parts;
 mod prior;
 mod regression;
 mod report;

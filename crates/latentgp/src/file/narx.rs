@@ -1,6 +1,6 @@
 //! The model file of a GP-NARX: the regression inside, what its windows are of, and the series it was trained on.
 
-use super::regression::TrainedRegression;
+use super::regression::{TrainedRegression, read};
 use super::report::Report;
 use super::{ModelFile, Store, damaged};
 use crate::data::Scaling;
@@ -8,8 +8,8 @@ use crate::data::lags::Lags;
 use crate::error::{Error, Result};
 use crate::kernel::Own;
 use crate::mat::Mat;
-use crate::model::Regressor;
 use crate::model::narx::{Narx, Process};
+use crate::model::{Regression, SparseRegression};
 use serde::{Deserialize, Serialize};
 
 /// A trained GP-NARX with all that belongs to it.
@@ -43,13 +43,9 @@ struct Header {
 impl TrainedNarx {
     /// The regression inside, as one of its own.
     fn regression(&self) -> TrainedRegression {
-        let model = match &self.model.process {
-            Process::Exact(m) => Regressor::Gp(m.clone()),
-            Process::Sparse(m) => Regressor::Sparse(m.clone()),
-        };
         let window = |k: usize| format!("w{k}");
         TrainedRegression {
-            model,
+            model: self.model.regression().boxed(),
             inputs: (0..self.model.lags.width()).map(window).collect(),
             input_std: Vec::new(),
             targets: self.names.clone(),
@@ -108,18 +104,25 @@ impl Store for TrainedNarx {
             return Err(damaged("its series, their names and their scaling do not fit"));
         }
         lags.check(&series, exogenous.as_ref(), 0)?;
-        let TrainedRegression { model, report, .. } = TrainedRegression::from_file_with(file, own)?;
-        let (_, q, d) = model.sizes();
-        if (q, d) != (lags.width(), lags.series.len()) {
+        let (name, likelihood): (String, String) = (file.field("model")?, file.field("likelihood")?);
+        let (process, report) = match (name.as_str(), likelihood.as_str()) {
+            ("gp", "gaussian") => {
+                let (model, _, report) = read(&mut file, |_, _, file| Regression::restore(file, own))?;
+                (Process::Exact(model), report)
+            }
+            ("sparse", "gaussian") => {
+                let (model, _, report) = read(&mut file, |_, _, file| SparseRegression::restore(file, own))?;
+                (Process::Sparse(model), report)
+            }
+            _ => return Err(damaged(format!("its regression `{name}` is none of series"))),
+        };
+        let model = Narx { process, lags, scaling: h.scaling, exogenous: h.exogenous };
+        let (_, q, d) = model.regression().sizes();
+        if (q, d) != (model.lags.width(), model.lags.series.len()) {
             return Err(damaged("its regression does not fit its windows"));
         }
-        let process = match model {
-            Regressor::Gp(m) => Process::Exact(m),
-            Regressor::Sparse(m) => Process::Sparse(m),
-            other => return Err(damaged(format!("its regression `{}` is none of series", other.name()))),
-        };
         Ok(TrainedNarx {
-            model: Narx { process, lags, scaling: h.scaling, exogenous: h.exogenous },
+            model,
             series,
             exogenous,
             names: h.names,

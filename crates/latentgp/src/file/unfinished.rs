@@ -2,7 +2,7 @@
 //!
 //! The arrays of restart k are called `run.k.…`; the numbers beside them are in the header.
 
-use super::gplvm::ExpectationSpec;
+use super::parts::ExpectationSpec;
 use super::{ModelFile, damaged};
 use crate::data::Scale;
 use crate::error::Result;

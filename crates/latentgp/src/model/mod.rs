@@ -16,6 +16,7 @@ pub use regression::answers::{Answers, LEVELS, Scores, count_nlpd};
 pub use regression::exact::{MeanKind, Regression, RegressionOptions};
 pub use regression::laplace::{Approximation, Laplace, VARIANCE_PRIOR};
 pub use regression::regressor::Regressor;
+pub(crate) use regression::restore as restore_regression;
 pub use regression::sparse::{SparseOptions, SparseRegression};
 pub use regression::spgp_dr::{ProjectionStart, SpgpDr, SpgpDrPlan, SpgpDrTraining};
 pub use regression::svgp::{MiniBatch, Svgp};

@@ -124,7 +124,7 @@ pub enum Learnt {
     /// Another latent space.
     Space(LatentSpace),
     /// A regression.
-    Regression(Regressor),
+    Regression(Box<dyn Regressor>),
     /// A model of series.
     Series(Box<Narx>),
 }
@@ -136,7 +136,7 @@ impl Learnt {
             Learnt::BayesianGplvm(m) => m.log_evidence(None),
             Learnt::Space(LatentSpace::Gplvm(m)) => m.log_evidence(None),
             Learnt::Space(LatentSpace::Ppca(m, y)) => m.log_likelihood(y),
-            Learnt::Regression(m) => m.model().log_evidence(None),
+            Learnt::Regression(m) => m.log_evidence(None),
             Learnt::Series(m) => m.log_evidence(None),
         }
     }

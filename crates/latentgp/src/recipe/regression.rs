@@ -9,8 +9,8 @@ use crate::kernel::Kernel;
 use crate::likelihood::Observations;
 use crate::mat::Mat;
 use crate::model::{
-    Jitter, Laplace, ProjectionStart, Regression, RegressionOptions, Regressor, SparseOptions,
-    SparseRegression, SpgpDrTraining, Svgp, VARIANCE_PRIOR, VdmgpTraining, WeightPrior,
+    Jitter, Laplace, ProjectionStart, Regression, RegressionOptions, SparseOptions, SparseRegression,
+    SpgpDrTraining, Svgp, VARIANCE_PRIOR, VdmgpTraining, WeightPrior,
 };
 
 /// Shape and rate of the Gamma prior of the weights' precisions, which say little.
@@ -71,7 +71,7 @@ impl Recipe {
                     ..usual
                 };
                 let plan = training.plan(&x, x_std.as_ref(), &y, &*kernel);
-                job(plan, |m| Learnt::Regression(Regressor::Vdmgp(Box::new(m))))
+                job(plan, |m| Learnt::Regression(Box::new(m)))
             }
             "sparse" if !self.fitc => {
                 let usual = SparseOptions::default();
@@ -86,7 +86,7 @@ impl Recipe {
                     ..usual
                 };
                 let start = SparseRegression::new(x, x_std, y, kernel, &options)?;
-                job(how.plan(start), |m| Learnt::Regression(Regressor::Sparse(Box::new(m))))
+                job(how.plan(start), |m| Learnt::Regression(Box::new(m)))
             }
             "spgp-dr" | "sparse" => {
                 let usual = SpgpDrTraining::default();
@@ -104,7 +104,7 @@ impl Recipe {
                     ..usual
                 };
                 let plan = training.plan(&x, x_std.as_ref(), &y, &*kernel);
-                job(plan, |m| Learnt::Regression(Regressor::SpgpDr(Box::new(m))))
+                job(plan, |m| Learnt::Regression(Box::new(m)))
             }
             _ => {
                 let usual = RegressionOptions::default();
@@ -116,7 +116,7 @@ impl Recipe {
                     expectation: self.rule(&*kernel, dim)?,
                 };
                 let start = Regression::with(x, y, kernel, &options)?;
-                job(how.plan(start), |m| Learnt::Regression(Regressor::Gp(Box::new(m))))
+                job(how.plan(start), |m| Learnt::Regression(Box::new(m)))
             }
         }
     }
@@ -143,9 +143,8 @@ impl Recipe {
             if wide {
                 start.wide_start();
             }
-            return job(how.plan(start), move |m| {
-                Learnt::Regression(Regressor::Laplace(Box::new(m), inputs.clone()))
-            });
+            start.inputs = Some(inputs);
+            return job(how.plan(start), |m| Learnt::Regression(Box::new(m)));
         }
         let inducing = self.inducing.unwrap_or(SparseOptions::default().inducing);
         let mut start = match &data.x_std {
@@ -162,7 +161,8 @@ impl Recipe {
         if wide {
             start.wide_start();
         }
-        job(how.plan(start), move |m| Learnt::Regression(Regressor::Svgp(Box::new(m), inputs.clone())))
+        start.inputs = Some(inputs);
+        job(how.plan(start), |m| Learnt::Regression(Box::new(m)))
     }
 
     /// What was observed; what cannot have been is the fault of the data.

@@ -41,7 +41,7 @@ fn latent_spaces_of_version_0_1_are_read() {
 fn regressions_of_version_0_1_are_read() {
     for name in ["gp", "sparse", "fitc", "spgp-dr", "vdmgp", "laplace", "svgp"] {
         let trained: TrainedRegression = read(name);
-        close(name, trained.report.evidence, trained.model.model().log_evidence(None).unwrap());
+        close(name, trained.report.evidence, trained.model.log_evidence(None).unwrap());
         let (x, _) = trained.model.data().unwrap();
         assert_eq!(trained.model.predict(&x, None).unwrap().rows(), 37);
     }

@@ -7,6 +7,8 @@
 //! Y is scaled inside, and so are the inputs where asked; the evidence is that of the data as given, and
 //! every prediction is in their units. Kernel, noise and mean function speak of scaled data.
 
+mod regressor;
+
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation};

@@ -1,302 +1,236 @@
-//! Any of the regressions behind one door: what a model file holds and a command line predicts from.
+//! What every regression can do: the trait that model files, the command line and Python see.
 //!
 //! ```text
-//! gp, sparse, spgp-dr, vdmgp      answers are means and variances of observations, σ² included
-//! laplace, svgp                   answers are class probabilities, or means and variances of counts
+//! values              answers are means and variances of observations, σ² included
+//! classes, counts     answers are class probabilities, or means and variances of counts
 //! ```
+//!
+//! A model has its own file or folder with its [`Regressor`] and with what it writes into a model file. What only one of
+//! them has is a method that says "none" for the others.
 
-use crate::data::{Scale, Scaling};
+use super::joint;
+use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::correlated::uncertain_columns;
-use crate::expectation::{GaussHermite, Gaussians, Rule, Unscented};
+use crate::expectation::{Expectation, GaussHermite, Gaussians, Rule, Unscented};
+use crate::file::ModelFile;
 use crate::kernel::Kernel;
-use crate::likelihood::{Latents, Observations};
+use crate::likelihood::Observations;
 use crate::mat::Mat;
-use crate::model::{
-    Answers, Laplace, Model, Regression, SparseRegression, SpgpDr, Svgp, Vdmgp, noise_at_floor,
-};
-use crate::param::Parameterized;
-use crate::posterior::Posterior;
+use crate::mean::Mean;
+use crate::model::{Answers, Model, WeightRelevance, noise_at_floor};
+use crate::param::Param;
+use crate::posterior::{Posterior, Prediction};
 
 /// Points of Gauss-Hermite in each uncertain column.
 const POINTS: usize = 5;
 
-/// A regression of any kind. The inputs of all are in the units of the data.
-#[derive(Clone)]
-pub enum Regressor {
-    /// Exact, Gaussian noise.
-    Gp(Box<Regression>),
-    /// Collapsed bound, Gaussian noise.
-    Sparse(Box<SparseRegression>),
-    /// FITC on a learned projection.
-    SpgpDr(Box<SpgpDr>),
-    /// A projection that is integrated out.
-    Vdmgp(Box<Vdmgp>),
-    /// Classes or counts by Laplace's approximation, on inputs in these units.
-    Laplace(Box<Laplace>, Scaling),
-    /// Classes or counts by a sparse variational posterior, on inputs in these units.
-    Svgp(Box<Svgp>, Scaling),
-}
+/// A regression of any kind. Inputs and answers are in the units of the data.
+pub trait Regressor: Model + Send + Sync {
+    /// Its name, such as `gp` or `sparse`.
+    fn name(&self) -> &'static str;
 
-impl Regressor {
-    /// The model's name: `gp`, `sparse`, `spgp-dr` or `vdmgp`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Regressor::Gp(_) | Regressor::Laplace(..) => "gp",
-            Regressor::Sparse(_) | Regressor::Svgp(..) => "sparse",
-            Regressor::SpgpDr(_) => "spgp-dr",
-            Regressor::Vdmgp(_) => "vdmgp",
-        }
-    }
-
-    /// As a model.
-    pub fn model(&self) -> &dyn Model {
-        match self {
-            Regressor::Gp(m) => &**m,
-            Regressor::Sparse(m) => &**m,
-            Regressor::SpgpDr(m) => &**m,
-            Regressor::Vdmgp(m) => &**m,
-            Regressor::Laplace(m, _) => &**m,
-            Regressor::Svgp(m, _) => &**m,
-        }
-    }
-
-    /// As a set of parameters, to be changed.
-    pub fn parameters_mut(&mut self) -> &mut dyn Parameterized {
-        match self {
-            Regressor::Gp(m) => &mut **m,
-            Regressor::Sparse(m) => &mut **m,
-            Regressor::SpgpDr(m) => &mut **m,
-            Regressor::Vdmgp(m) => &mut **m,
-            Regressor::Laplace(m, _) => &mut **m,
-            Regressor::Svgp(m, _) => &mut **m,
-        }
-    }
+    /// What it is, in words.
+    fn title(&self) -> &'static str;
 
     /// The kernel.
-    pub fn kernel(&self) -> &dyn Kernel {
-        match self {
-            Regressor::Gp(m) => &*m.kernel,
-            Regressor::Sparse(m) => &*m.kernel,
-            Regressor::SpgpDr(m) => &*m.kernel,
-            Regressor::Vdmgp(m) => &*m.kernel,
-            Regressor::Laplace(m, _) => &*m.kernel,
-            Regressor::Svgp(m, _) => &*m.kernel,
-        }
-    }
-
-    /// Classes or counts, where that is what was observed.
-    pub fn observations(&self) -> Option<&Observations> {
-        match self {
-            Regressor::Laplace(m, _) => Some(&m.observations),
-            Regressor::Svgp(m, _) => Some(&m.observations),
-            _ => None,
-        }
-    }
-
-    /// The name of the likelihood: `gaussian`, or one of [`names`](crate::likelihood::names).
-    pub fn likelihood(&self) -> &'static str {
-        self.observations().map_or("gaussian", Observations::name)
-    }
+    fn kernel(&self) -> &dyn Kernel;
 
     /// N, inputs and outputs (columns of Y; one where classes or counts are observed).
-    pub fn sizes(&self) -> (usize, usize, usize) {
-        match self {
-            Regressor::Gp(m) => (m.x.rows(), m.x.cols(), m.outputs.y.cols()),
-            Regressor::Sparse(m) => (m.outputs.y.rows(), m.z.value.cols(), m.outputs.y.cols()),
-            Regressor::SpgpDr(m) => m.data.sizes(),
-            Regressor::Vdmgp(m) => m.data.sizes(),
-            Regressor::Laplace(m, _) => (m.x.rows(), m.x.cols(), 1),
-            Regressor::Svgp(m, _) => (m.x.rows(), m.x.cols(), 1),
-        }
-    }
-
-    /// M, where there are inducing inputs.
-    pub fn inducing(&self) -> Option<usize> {
-        match self {
-            Regressor::Gp(_) | Regressor::Laplace(..) => None,
-            Regressor::Sparse(m) => Some(m.z.value.rows()),
-            Regressor::SpgpDr(m) => Some(m.z.value.rows()),
-            Regressor::Vdmgp(m) => Some(m.z.value.rows()),
-            Regressor::Svgp(m, _) => Some(m.z.value.rows()),
-        }
-    }
-
-    /// K, where the inputs are projected.
-    pub fn latent_dim(&self) -> Option<usize> {
-        match self {
-            Regressor::SpgpDr(m) => Some(m.p.value.rows()),
-            Regressor::Vdmgp(m) => Some(m.mean.value.rows()),
-            _ => None,
-        }
-    }
+    fn sizes(&self) -> (usize, usize, usize);
 
     /// X and Y of the training as they were given, to rounding; NaN where a cell is missing. Classes are
     /// their numbers.
-    pub fn data(&self) -> Result<(Mat, Mat)> {
-        let undo = |s: &Option<Scaling>, x: &Mat| match s {
-            Some(s) => s.undo_mean(x),
-            None => Ok(x.clone()),
-        };
-        match self {
-            Regressor::Gp(m) => Ok((undo(&m.inputs, &m.x)?, m.scaling.undo_mean(&m.outputs.y)?)),
-            Regressor::Sparse(m) => {
-                Ok((undo(&m.inputs, &m.x.given().mean)?, m.scaling.undo_mean(&m.outputs.y)?))
-            }
-            Regressor::SpgpDr(m) => {
-                Ok((m.data.inputs.undo_mean(&m.data.x)?, m.data.outputs.undo_mean(&m.data.y)?))
-            }
-            Regressor::Vdmgp(m) => {
-                Ok((m.data.inputs.undo_mean(&m.data.x)?, m.data.outputs.undo_mean(&m.data.y)?))
-            }
-            Regressor::Laplace(m, s) => Ok((s.undo_mean(&m.x)?, m.observations.column())),
-            Regressor::Svgp(m, s) => Ok((s.undo_mean(&m.x)?, m.observations.column())),
-        }
+    fn data(&self) -> Result<(Mat, Mat)>;
+
+    /// Writes what is its own into a model file: its data, and in the header what parameters do not tell.
+    fn store(&self, file: &mut ModelFile) -> Result<()>;
+
+    /// A copy.
+    fn boxed(&self) -> Box<dyn Regressor>;
+
+    /// σ² in the units of the scaled targets, and these units, where the noise is Gaussian.
+    fn noise(&self) -> Option<(&Param, &Scaling)> {
+        None
+    }
+
+    /// Classes, counts or values with another noise, where that is what was observed.
+    fn observations(&self) -> Option<&Observations> {
+        None
+    }
+
+    /// The name of the likelihood: `gaussian`, or one of [`names`](crate::likelihood::names).
+    fn likelihood(&self) -> &'static str {
+        self.observations().map_or("gaussian", Observations::name)
+    }
+
+    /// M, where there are inducing inputs.
+    fn inducing(&self) -> Option<usize> {
+        None
+    }
+
+    /// K, where the inputs are projected.
+    fn latent_dim(&self) -> Option<usize> {
+        None
+    }
+
+    /// Means and variances of the projection of scaled inputs, K×Q, where there is one.
+    fn projection(&self) -> Option<Gaussians> {
+        None
+    }
+
+    /// Which directions and inputs matter, where the weights of a projection tell.
+    fn weight_relevance(&self) -> Result<Option<WeightRelevance>> {
+        Ok(None)
+    }
+
+    /// Whether the projection is the identity and stays it.
+    fn is_fitc(&self) -> bool {
+        false
+    }
+
+    /// How Ψ-statistics are computed, where there is a choice.
+    fn expectation(&self) -> Option<&dyn Expectation> {
+        None
+    }
+
+    /// The mean function, where there is a choice.
+    fn mean(&self) -> Option<&Mean> {
+        None
+    }
+
+    /// The noise-free function at every training row as the other rows predict it, where there is a closed form.
+    fn left_out(&self) -> Result<Option<Prediction>> {
+        Ok(None)
+    }
+
+    /// Whether there is [`left_out`](Self::left_out).
+    fn leaves_one_out(&self) -> bool {
+        false
     }
 
     /// σ² of every output in the units of the data, where the noise is Gaussian.
-    pub fn noise_variance(&self) -> Option<Vec<f64>> {
-        let of = |noise: f64, s: &Scaling| Some(s.scale.iter().map(|scale| noise * scale * scale).collect());
-        match self {
-            Regressor::Gp(m) => of(m.noise.get(), &m.scaling),
-            Regressor::Sparse(m) => of(m.noise.get(), &m.scaling),
-            Regressor::SpgpDr(m) => of(m.noise.get(), &m.data.outputs),
-            Regressor::Vdmgp(m) => of(m.noise.get(), &m.data.outputs),
-            Regressor::Laplace(..) | Regressor::Svgp(..) => None,
-        }
+    fn noise_variance(&self) -> Option<Vec<f64>> {
+        let (noise, units) = self.noise()?;
+        Some(units.scale.iter().map(|scale| noise.get() * scale * scale).collect())
     }
 
     /// Whether the noise ended at its floor, see [`noise_at_floor`]: there is none, or the fit is degenerate.
-    pub fn noise_at_floor(&self) -> bool {
-        match self {
-            Regressor::Gp(m) => noise_at_floor(&m.noise),
-            Regressor::Sparse(m) => noise_at_floor(&m.noise),
-            Regressor::SpgpDr(m) => noise_at_floor(&m.noise),
-            Regressor::Vdmgp(m) => noise_at_floor(&m.noise),
-            Regressor::Laplace(..) | Regressor::Svgp(..) => false,
-        }
+    fn noise_at_floor(&self) -> bool {
+        self.noise().is_some_and(|(noise, _)| noise_at_floor(noise))
     }
 
     /// Whether inputs may have missing cells, in the training and in predictions.
-    pub fn takes_missing_inputs(&self) -> bool {
-        matches!(self, Regressor::Sparse(_))
-    }
-
-    /// x with every missing cell as N(m, v), mean and variance of what was observed in its column: the prior
-    /// that the training gave it. `None` where no cell is missing.
-    fn filled(&self, x: &Mat, var: Option<&Mat>) -> Result<Option<Gaussians>> {
-        let missing = x.as_slice().iter().any(|v| v.is_nan());
-        if !missing || !self.takes_missing_inputs() {
-            return Ok(None);
-        }
-        let columns = Scaling::fit(&self.data()?.0, Scale::Standardize)?;
-        if x.cols() != columns.mean.len() {
-            return Err(Error::shape("columns of the inputs", columns.mean.len(), x.cols()));
-        }
-        if let Some(var) = var.filter(|v| v.shape() != x.shape()) {
-            return Err(Error::shape("variances of the inputs", x.shape(), var.shape()));
-        }
-        let cell = |i: usize, j: usize| match x[(i, j)].is_nan() {
-            true => (columns.mean[j], columns.scale[j] * columns.scale[j]),
-            false => (x[(i, j)], var.map_or(0.0, |v| v[(i, j)])),
-        };
-        let mean = Mat::from_fn(x.rows(), x.cols(), |i, j| cell(i, j).0);
-        Gaussians::new(mean, Mat::from_fn(x.rows(), x.cols(), |i, j| cell(i, j).1)).map(Some)
+    fn takes_missing_inputs(&self) -> bool {
+        false
     }
 
     /// Predicts observations at x, N×Q; where `var` is given, x is only known up to these variances.
     ///
     /// NaN is a missing cell, which sparse regression takes at the prior of its column. Errs when shapes
     /// disagree and when an input is missing that must not be.
-    pub fn predict(&self, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
-        match self {
-            // The approximation knows how the functions of classes vary together, which a posterior does not.
-            Regressor::Laplace(m, s) if var.is_none() || self.has_classes() => {
-                let approximation = m.approximation()?;
-                self.around(s, x, var, &|x| approximation.latents(x))
-            }
-            _ => self.predict_with(&self.model().posterior()?, x, var),
-        }
-    }
-
-    /// Whether one of several classes is observed, each with a function of its own.
-    fn has_classes(&self) -> bool {
-        self.observations().is_some_and(|o| o.latents() > 1)
-    }
-
-    /// Answers from latent values at certain inputs; at uncertain ones the average of probabilities over nodes around each,
-    /// as the functions of classes then vary together.
-    fn around(
-        &self,
-        s: &Scaling,
-        x: &Mat,
-        var: Option<&Mat>,
-        latents: &dyn Fn(&Mat) -> Result<Latents>,
-    ) -> Result<Answers> {
-        let Some(var) = var else { return self.answers(latents(&s.apply(x)?)?) };
-        let q = scaled(s, x, var)?;
-        let nodes: Vec<(Vec<f64>, Mat)> =
-            (0..q.n()).map(|n| nodes_around(q.mean.row(n), q.var.row(n))).collect();
-        let mut at = Mat::zeros(nodes.iter().map(|(w, _)| w.len()).sum(), q.dim());
-        let rows = nodes.iter().flat_map(|(_, nodes)| (0..nodes.rows()).map(|r| nodes.row(r)));
-        rows.enumerate().for_each(|(i, row)| at.row_mut(i).copy_from_slice(row));
-        let Answers::Classes(each) = self.answers(latents(&at)?)? else { unreachable!("classes") };
-        let (mut average, mut from) = (Mat::zeros(q.n(), each.cols()), 0);
-        for (n, (weights, _)) in nodes.iter().enumerate() {
-            for (i, weight) in weights.iter().enumerate() {
-                let sum = average.row_mut(n).iter_mut().zip(each.row(from + i));
-                sum.for_each(|(sum, p)| *sum += weight * p);
-            }
-            from += weights.len();
-        }
-        Ok(Answers::Classes(average))
+    fn predict(&self, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
+        self.predict_with(&self.posterior()?, x, var)
     }
 
     /// The same with a posterior of the model that is there already.
-    pub fn predict_with(&self, posterior: &Posterior, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
-        if let Some(q) = self.filled(x, var)? {
-            return self.predict_with(posterior, &q.mean, Some(&q.var));
-        }
-        let Some(s) = self.outer_scaling() else {
-            let mut there = match var {
-                None => posterior.predict(x)?,
-                Some(var) => posterior.predict_uncertain(&Gaussians::new(x.clone(), var.clone())?)?,
-            };
-            let noise = posterior.noise_variance();
-            for i in 0..there.var.rows() {
-                there.var.row_mut(i).iter_mut().zip(&noise).for_each(|(v, s)| *v += s);
+    fn predict_with(&self, posterior: &Posterior, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
+        observed(self.observations(), posterior, x, var)
+    }
+
+    /// Whether [`predict`](Self::predict) is [`predict_with`](Self::predict_with) the posterior.
+    fn predicts_from_posterior(&self) -> bool {
+        true
+    }
+
+    /// The N×N covariance of observations of one output at the rows of x.
+    ///
+    /// Errs when shapes disagree, an input is missing, there is no such output, and for classes.
+    fn joint_covariance(&self, x: &Mat, output: usize) -> Result<Mat> {
+        let posterior = self.posterior()?;
+        match self.observations() {
+            None => joint::covariance(&posterior, x, output),
+            Some(observations) => {
+                let latents = || Ok(posterior.predict(x)?.into());
+                joint::observed_covariance(observations, &posterior, &latents, x, output)
             }
-            return Ok(Answers::Values(there));
-        };
-        match var {
-            Some(var) if !self.has_classes() => {
-                self.answers(posterior.predict_uncertain(&scaled(s, x, var)?)?.into())
-            }
-            _ => self.around(s, x, var, &|x| Ok(posterior.predict(x)?.into())),
         }
     }
 
-    /// The units of the inputs, where the model itself does not know them.
-    pub(crate) fn outer_scaling(&self) -> Option<&Scaling> {
-        match self {
-            Regressor::Laplace(_, s) | Regressor::Svgp(_, s) => Some(s),
-            _ => None,
-        }
+    /// `count` draws of the noise-free function at the rows of x, N×D each: of values, or of the rates of counts.
+    ///
+    /// A draw depends on the seed and its number alone. Errs when shapes disagree, an input is missing, and for
+    /// classes.
+    fn sample(&self, x: &Mat, count: usize, seed: u64) -> Result<Vec<Mat>> {
+        self.sample_with(&self.posterior()?, x, count, seed)
     }
 
-    fn answers(&self, latents: Latents) -> Result<Answers> {
-        Answers::of(self.observations().expect("a likelihood that is not Gaussian"), latents)
+    /// The same, from a posterior that is known already.
+    fn sample_with(&self, posterior: &Posterior, x: &Mat, count: usize, seed: u64) -> Result<Vec<Mat>> {
+        joint::draws(self.observations(), posterior, x, count, seed)
     }
 }
 
-/// Inputs with variances, scaled.
-fn scaled(s: &Scaling, x: &Mat, var: &Mat) -> Result<Gaussians> {
+impl Clone for Box<dyn Regressor> {
+    fn clone(&self) -> Self {
+        self.boxed()
+    }
+}
+
+/// What a posterior says of observations at x; `None` stands for Gaussian noise.
+pub(super) fn observed(
+    observations: Option<&Observations>,
+    posterior: &Posterior,
+    x: &Mat,
+    var: Option<&Mat>,
+) -> Result<Answers> {
+    let mut there = match var {
+        None => posterior.predict(x)?,
+        Some(var) => posterior.predict_uncertain(&Gaussians::new(x.clone(), var.clone())?)?,
+    };
+    if let Some(observations) = observations {
+        return Answers::of(observations, there.into());
+    }
+    let noise = posterior.noise_variance();
+    for i in 0..there.var.rows() {
+        there.var.row_mut(i).iter_mut().zip(&noise).for_each(|(v, s)| *v += s);
+    }
+    Ok(Answers::Values(there))
+}
+
+/// Class probabilities at inputs with variances, both scaled: averages over nodes around each, as the functions of classes
+/// vary together there.
+pub(super) fn averaged_classes(q: &Gaussians, answers: &dyn Fn(&Mat) -> Result<Answers>) -> Result<Answers> {
+    let nodes: Vec<(Vec<f64>, Mat)> = (0..q.n()).map(|n| nodes_around(q.mean.row(n), q.var.row(n))).collect();
+    let mut at = Mat::zeros(nodes.iter().map(|(w, _)| w.len()).sum(), q.dim());
+    let rows = nodes.iter().flat_map(|(_, nodes)| (0..nodes.rows()).map(|r| nodes.row(r)));
+    rows.enumerate().for_each(|(i, row)| at.row_mut(i).copy_from_slice(row));
+    let Answers::Classes(each) = answers(&at)? else { unreachable!("classes") };
+    let (mut average, mut from) = (Mat::zeros(q.n(), each.cols()), 0);
+    for (n, (weights, _)) in nodes.iter().enumerate() {
+        for (i, weight) in weights.iter().enumerate() {
+            let sum = average.row_mut(n).iter_mut().zip(each.row(from + i));
+            sum.for_each(|(sum, p)| *sum += weight * p);
+        }
+        from += weights.len();
+    }
+    Ok(Answers::Classes(average))
+}
+
+/// Inputs with variances in the units of a model.
+pub(super) fn scaled_gaussians(s: Option<&Scaling>, x: &Mat, var: &Mat) -> Result<Gaussians> {
     if var.shape() != x.shape() {
         return Err(Error::shape("variances of the inputs", x.shape(), var.shape()));
     }
+    let Some(s) = s else { return Gaussians::new(x.clone(), var.clone()) };
     let x = s.apply(x)?;
     let var = Mat::from_fn(x.rows(), x.cols(), |i, j| var[(i, j)] / s.scale[j] / s.scale[j]);
     Gaussians::new(x, var)
+}
+
+/// X as it was given.
+pub(super) fn given_inputs(s: Option<&Scaling>, x: &Mat) -> Result<Mat> {
+    s.map_or_else(|| Ok(x.clone()), |s| s.undo_mean(x))
 }
 
 /// Weights and nodes around an input: of Gauss-Hermite where few columns are uncertain, else the sigma points.
@@ -318,9 +252,10 @@ fn nodes_around(mean: &[f64], var: &[f64]) -> (Vec<f64>, Mat) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Scale;
     use crate::kernel::Rbf;
     use crate::likelihood::Observations;
-    use crate::model::{Regression, SparseOptions};
+    use crate::model::{Laplace, Regression, SparseOptions, SparseRegression, Svgp};
 
     #[test]
     fn a_missing_input_is_the_prior_of_its_column() {
@@ -328,7 +263,7 @@ mod tests {
         let y = Mat::from_fn(30, 1, |i, _| x[(i, 0)].sin() + x[(i, 1)]);
         let options = SparseOptions { inducing: 10, scale_inputs: Scale::Standardize, ..Default::default() };
         let sparse = SparseRegression::new(x.clone(), None, y.clone(), Rbf::new(2), &options).unwrap();
-        let model = Regressor::Sparse(Box::new(sparse));
+        let model = sparse;
         let column: Vec<f64> = x.col(1);
         let m = column.iter().sum::<f64>() / 30.0;
         let v = column.iter().map(|c| (c - m).powi(2)).sum::<f64>() / 30.0;
@@ -349,7 +284,7 @@ mod tests {
         };
         assert!((a.var[(1, 0)] - alone.var[(0, 0)]).abs() < 1e-6 && a.var[(0, 0)] > 2.0 * a.var[(1, 0)]);
         assert!(model.predict(&Mat::filled(1, 3, f64::NAN), None).is_err());
-        let exact = Regressor::Gp(Box::new(Regression::new(x, y, Rbf::new(2)).unwrap()));
+        let exact = Regression::new(x, y, Rbf::new(2)).unwrap();
         assert!(exact.predict(&holed, None).is_err());
     }
 
@@ -360,13 +295,12 @@ mod tests {
         let observed = Observations::categorical(&labels, 3).unwrap();
         let scaling = Scaling { mean: vec![4.0, 0.0], scale: vec![2.0, 0.5] };
         let inputs = scaling.apply(&x).unwrap();
-        let laplace = Laplace::new(inputs.clone(), observed.clone(), Rbf::new(2)).unwrap();
+        let mut laplace = Laplace::new(inputs.clone(), observed.clone(), Rbf::new(2)).unwrap();
         let mut svgp = Svgp::new(inputs, observed, Rbf::new(2), 10, 0).unwrap();
         svgp.q_mean.value = Mat::from_fn(3, 10, |c, m| 3.0 * (1.7 * m as f64 + 2.0 * c as f64).sin());
-        let models = [
-            Regressor::Laplace(Box::new(laplace), scaling.clone()),
-            Regressor::Svgp(Box::new(svgp), scaling),
-        ];
+        laplace.inputs = Some(scaling.clone());
+        svgp.inputs = Some(scaling);
+        let models: [Box<dyn Regressor>; 2] = [Box::new(laplace), Box::new(svgp)];
         for model in models {
             let classes = |x: &Mat, var: Option<&Mat>| match model.predict(x, var).unwrap() {
                 Answers::Classes(p) => p,

@@ -9,6 +9,8 @@
 //! Other rows go through the expectation: see [`UncertainInputs`]. Memory is O(NM + M²). Y and, where
 //! asked, X are scaled inside; the bound is that of the data as given.
 
+mod regressor;
+
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation, Gaussians, Mixed};

@@ -47,6 +47,11 @@ impl Supervised {
         (self.x.rows(), self.x.cols(), self.y.cols())
     }
 
+    /// Inputs and targets as they were given, to rounding.
+    pub fn given(&self) -> Result<(Mat, Mat)> {
+        Ok((self.inputs.undo_mean(&self.x)?, self.outputs.undo_mean(&self.y)?))
+    }
+
     /// What the log density of the scaled targets lacks to be that of the targets as given.
     pub fn log_jacobian(&self) -> f64 {
         self.outputs.log_jacobian(&vec![self.y.rows(); self.y.cols()])

@@ -28,6 +28,7 @@
 mod curvature;
 mod local;
 mod newton;
+mod regressor;
 #[cfg(test)]
 pub(super) mod tests;
 
@@ -54,10 +55,12 @@ pub struct Laplace {
     pub kernel: Box<dyn Kernel>,
     /// m, the prior mean of each latent function, 1×C; free unless it is fixed.
     pub mean: Param,
-    /// X, N×Q.
+    /// X, N×Q, scaled.
     pub x: Mat,
     /// y and p(y | f).
     pub observations: Observations,
+    /// The units of X; `None` where inputs meet the kernel as they are.
+    pub inputs: Option<Scaling>,
 }
 
 /// A weak prior on the variance of a latent function of classes: between 1.4 and 70 with 95 %.
@@ -102,7 +105,8 @@ impl Laplace {
         widen(&mut *self.kernel, self.x.cols());
     }
 
-    /// A model of observations at the inputs given, with a prior mean to start from.
+    /// A model of observations at the inputs given, which meet the kernel as they are until
+    /// [`inputs`](Self::inputs) says otherwise, with a prior mean to start from.
     ///
     /// Errs when shapes disagree or a number is outside its domain, and for a likelihood that is not log-concave or has
     /// parameters, for which there is the sparse model.
@@ -119,7 +123,7 @@ impl Laplace {
             return refuse("one without parameters");
         }
         let mean = Param::free(Mat::from_rows(&[observations.start()]));
-        let model = Laplace { kernel: Box::new(kernel), mean, x, observations };
+        let model = Laplace { kernel: Box::new(kernel), mean, x, observations, inputs: None };
         model.params().iter().try_for_each(|(name, p)| p.check(name))?;
         Ok(model)
     }
@@ -179,6 +183,14 @@ impl Approximation<'_> {
         if !x.is_finite() {
             return Err(Error::not_finite("an input"));
         }
+        match &self.model.inputs {
+            None => self.scaled_latents(x),
+            Some(units) => self.scaled_latents(&units.apply(x)?),
+        }
+    }
+
+    /// The same at inputs that are scaled already.
+    fn scaled_latents(&self, x: &Mat) -> Result<Latents> {
         let (n, rows, latents) = (x.rows(), part_rows(x.rows()), self.mode.a.rows());
         let part = |i: usize| self.latents_block(&x.slice_rows(i * rows, (i * rows + rows).min(n)));
         let parts: Vec<(Mat, Vec<Mat>)> = (0..n.div_ceil(rows)).into_par_iter().map(part).collect();
@@ -304,7 +316,7 @@ impl Model for Laplace {
         let mean = self.mean.as_slice().to_vec();
         Ok(Posterior {
             mean: Mean::Zero,
-            inputs: None,
+            inputs: self.inputs.clone(),
             map: InputMap::AsIs,
             kernel: self.kernel.clone(),
             z: self.x.clone(),

@@ -18,6 +18,7 @@
 //! With P = I, fixed, it is plain FITC regression ([`SpgpDr::fitc`]). The evidence is that of the data as
 //! given: the Jacobian of the scaling is in it.
 
+mod regressor;
 mod training;
 
 pub use training::{ProjectionStart, SpgpDrPlan, SpgpDrTraining};

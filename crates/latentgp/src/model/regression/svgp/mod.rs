@@ -26,6 +26,7 @@
 //! ```
 
 mod bound;
+mod regressor;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -76,10 +77,12 @@ pub struct Svgp {
     pub q_diagonal: Param,
     /// T below its diagonal, row after row, C × M(M − 1)/2.
     pub q_lower: Param,
-    /// X, N×Q.
+    /// X, N×Q, scaled.
     pub x: Mat,
     /// y and p(y | f).
     pub observations: Observations,
+    /// The units of X; `None` where inputs meet the kernel as they are.
+    pub inputs: Option<Scaling>,
     /// Added to the diagonal of Kzz.
     pub jitter: f64,
     /// How much each row counts: 1, or 1/S where every observation is there at S possible inputs.
@@ -162,6 +165,7 @@ impl Svgp {
             q_lower: Param::free(Mat::zeros(latents, m * (m - 1) / 2)),
             x,
             observations,
+            inputs: None,
             jitter: 1e-6,
             weight: 1.0,
             batch: None,
@@ -293,7 +297,7 @@ impl Model for Svgp {
         let mean = self.mean.as_slice().to_vec();
         Ok(Posterior {
             mean: Mean::Zero,
-            inputs: None,
+            inputs: self.inputs.clone(),
             map: InputMap::AsIs,
             kernel: self.kernel.clone(),
             z: self.z.value.clone(),

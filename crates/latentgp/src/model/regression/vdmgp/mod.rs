@@ -15,6 +15,7 @@
 //! that Ψ is exact for an rbf; every other kernel goes through any expectation. The bound is that of the data
 //! as given: the Jacobian of the scaling is in it.
 
+mod regressor;
 mod relevance;
 mod training;
 pub(crate) mod weight_prior;

@@ -28,7 +28,8 @@ use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::model::shared::noise::noise_param;
 use crate::model::{
-    Model, Outputs, Regression, RegressionOptions, SparseOptions, SparseRegression, UncertainInputs,
+    Model, Outputs, Regression, RegressionOptions, Regressor, SparseOptions, SparseRegression,
+    UncertainInputs,
 };
 use crate::param::{Param, Parameterized};
 use crate::posterior::Posterior;
@@ -150,10 +151,7 @@ impl Narx {
 
     /// The kernel, of scaled windows.
     pub fn kernel(&self) -> &dyn Kernel {
-        match &self.process {
-            Process::Exact(model) => &*model.kernel,
-            Process::Sparse(model) => &*model.kernel,
-        }
+        self.regression().kernel()
     }
 
     /// Number of series.
@@ -197,10 +195,18 @@ impl Narx {
         column_scaling(&self.lags, &self.scaling, self.exogenous.as_ref())
     }
 
-    fn model(&self) -> &dyn Model {
+    /// The regression inside.
+    pub fn regression(&self) -> &dyn Regressor {
         match &self.process {
             Process::Exact(model) => &**model,
             Process::Sparse(model) => &**model,
+        }
+    }
+
+    fn regression_mut(&mut self) -> &mut dyn Regressor {
+        match &mut self.process {
+            Process::Exact(model) => &mut **model,
+            Process::Sparse(model) => &mut **model,
         }
     }
 
@@ -240,67 +246,49 @@ fn varies(y: &Mat) -> Result<()> {
 
 impl Parameterized for Narx {
     fn params(&self) -> Vec<(String, &Param)> {
-        match &self.process {
-            Process::Exact(model) => model.params(),
-            Process::Sparse(model) => model.params(),
-        }
+        self.regression().params()
     }
 
     fn params_mut(&mut self) -> Vec<(String, &mut Param)> {
-        match &mut self.process {
-            Process::Exact(model) => model.params_mut(),
-            Process::Sparse(model) => model.params_mut(),
-        }
+        self.regression_mut().params_mut()
     }
 
     fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
-        match &self.process {
-            Process::Exact(model) => model.each_param(visit),
-            Process::Sparse(model) => model.each_param(visit),
-        }
+        self.regression().each_param(visit);
     }
 
     fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
-        match &mut self.process {
-            Process::Exact(model) => model.each_param_mut(visit),
-            Process::Sparse(model) => model.each_param_mut(visit),
-        }
+        self.regression_mut().each_param_mut(visit);
     }
 }
 
 impl Model for Narx {
     fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
-        self.model().varying_evidence(grad)
+        self.regression().varying_evidence(grad)
     }
 
     fn constant(&self) -> f64 {
-        self.model().constant()
+        self.regression().constant()
     }
 
     /// Predicts the next values from windows in the units of the data.
     fn posterior(&self) -> Result<Posterior> {
-        self.model().posterior()
+        self.regression().posterior()
     }
 
     fn renew(&mut self, step: u64) {
-        match &mut self.process {
-            Process::Exact(model) => model.renew(step),
-            Process::Sparse(model) => model.renew(step),
-        }
+        self.regression_mut().renew(step);
     }
 
     fn is_stochastic(&self) -> bool {
-        self.model().is_stochastic()
+        self.regression().is_stochastic()
     }
 
     fn choose_inducing(&mut self, rng: &mut ChaCha8Rng) -> Result<()> {
-        match &mut self.process {
-            Process::Exact(model) => model.choose_inducing(rng),
-            Process::Sparse(model) => model.choose_inducing(rng),
-        }
+        self.regression_mut().choose_inducing(rng)
     }
 
     fn parts(&self) -> usize {
-        self.model().parts()
+        self.regression().parts()
     }
 }

@@ -1,0 +1,156 @@
+//! Parts that several models have in a model file: what is written by one function is read by the one beside it.
+
+use super::{ModelFile, damaged};
+use crate::data::Scaling;
+use crate::error::{Error, Result};
+use crate::expectation::{self, Expectation};
+use crate::kernel::{Kernel, Own};
+use crate::likelihood::Observations;
+use crate::mat::Mat;
+use crate::model::{Jitter, Supervised};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// An expectation in a header.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ExpectationSpec {
+    pub(super) expression: String,
+    pub(super) max_nodes: Option<usize>,
+    step: u64,
+}
+
+impl ExpectationSpec {
+    pub(super) fn of(expectation: &dyn Expectation) -> Self {
+        ExpectationSpec {
+            expression: expectation.expression(),
+            max_nodes: expectation.max_nodes(),
+            step: expectation.step(),
+        }
+    }
+
+    pub(super) fn parse(&self) -> Result<Box<dyn Expectation>> {
+        let mut expectation = expectation::parse(&self.expression)?;
+        self.max_nodes.into_iter().for_each(|limit| expectation.set_max_nodes(limit));
+        expectation.renew(self.step);
+        Ok(expectation)
+    }
+}
+
+impl ModelFile {
+    /// Puts an array.
+    pub fn put(&mut self, name: &str, of: &Mat) {
+        self.tensors.insert(name.into(), of.clone());
+    }
+
+    /// Sets a field of the header.
+    pub fn set(&mut self, key: &str, value: impl Serialize) -> Result<()> {
+        self.header[key] =
+            serde_json::to_value(value).map_err(|e| Error::data("model file", e.to_string()))?;
+        Ok(())
+    }
+
+    /// A field of the header; errs when it is missing, unless that says nothing, or is of another type.
+    pub fn field<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
+        let value = self.header.get(key).cloned().unwrap_or_default();
+        serde_json::from_value(value).map_err(|e| damaged(format!("in the header, `{key}`: {e}")))
+    }
+
+    /// The fitted kernel, of `dim` columns.
+    pub(crate) fn kernel(&self, own: &Own, dim: usize) -> Result<Box<dyn Kernel>> {
+        own.parse(&self.field::<String>("kernel")?, dim)
+    }
+
+    pub(crate) fn set_expectation(&mut self, of: &dyn Expectation) -> Result<()> {
+        self.set("expectation", ExpectationSpec::of(of))
+    }
+
+    pub(crate) fn expectation(&self) -> Result<Box<dyn Expectation>> {
+        let spec: Option<ExpectationSpec> = self.field("expectation")?;
+        spec.ok_or_else(|| damaged("its expectation is missing"))?.parse()
+    }
+
+    pub(crate) fn set_jitter(&mut self, of: Jitter) -> Result<()> {
+        self.set("jitter", [of.kzz, of.b])
+    }
+
+    pub(crate) fn jitter(&self) -> Result<Jitter> {
+        let [kzz, b] = self.field("jitter")?;
+        Ok(Jitter { kzz, b })
+    }
+
+    /// The units of so many columns, if there are any.
+    pub(crate) fn units(&self, key: &str, columns: usize) -> Result<Option<Scaling>> {
+        let Some(s) = self.field::<Option<Scaling>>(key)? else { return Ok(None) };
+        let sound = s.mean.iter().all(|v| v.is_finite()) && s.scale.iter().all(|v| v.is_finite() && *v > 0.0);
+        match s.mean.len() == columns && s.scale.len() == columns && sound {
+            true => Ok(Some(s)),
+            false => Err(damaged("its scaling does not fit its columns")),
+        }
+    }
+
+    /// The units of so many columns.
+    pub(crate) fn scaling(&self, key: &str, columns: usize) -> Result<Scaling> {
+        self.units(key, columns)?.ok_or_else(|| damaged("its scaling does not fit its columns"))
+    }
+
+    /// N, Q and D of a regression.
+    pub(crate) fn pair_sizes(&self) -> Result<(usize, usize, usize)> {
+        Ok((self.field("n")?, self.field("q")?, self.field("d")?))
+    }
+
+    /// X and Y of a regression, taken out; NaN is a missing cell.
+    pub(crate) fn take_pairs(&mut self) -> Result<(Mat, Mat)> {
+        let (n, q, d) = self.pair_sizes()?;
+        let (x, y) = (self.take("x", n, q)?, self.take("y", n, d)?);
+        if x.is_empty() || y.is_empty() || x.as_slice().iter().chain(y.as_slice()).any(|v| v.is_infinite()) {
+            return Err(damaged("its data are empty or infinite"));
+        }
+        Ok((x, y))
+    }
+
+    /// Inputs and targets of a projection, and the variances of the inputs where these have errors.
+    pub(crate) fn put_supervised(&mut self, data: &Supervised, x_var: Option<&Mat>) -> Result<()> {
+        self.put("x", &data.x);
+        self.put("y", &data.y);
+        x_var.iter().for_each(|r| self.put("x.var", r));
+        self.set("scaling", &data.outputs)?;
+        self.set("input_scaling", &data.inputs)
+    }
+
+    pub(crate) fn take_supervised(&mut self) -> Result<(Supervised, Option<Mat>)> {
+        let ((x, y), (n, q, d)) = (self.take_pairs()?, self.pair_sizes()?);
+        if !(x.is_finite() && y.is_finite()) {
+            return Err(damaged("its data are not finite"));
+        }
+        let (inputs, outputs) = (self.scaling("input_scaling", q)?, self.scaling("scaling", d)?);
+        let data = Supervised { x, y, inputs, outputs };
+        if !self.tensors.contains_key("x.var") {
+            return Ok((data, None));
+        }
+        let r = self.take("x.var", n, q)?;
+        match r.as_slice().iter().all(|v| *v >= 0.0 && v.is_finite()) {
+            true => Ok((data, Some(r))),
+            false => Err(damaged("the variances of its inputs are outside their domain")),
+        }
+    }
+
+    /// Inputs and what was observed there, with the units of the inputs.
+    pub(crate) fn put_observed(
+        &mut self,
+        x: &Mat,
+        observations: &Observations,
+        inputs: Option<&Scaling>,
+    ) -> Result<()> {
+        self.put("x", x);
+        self.put("y", &observations.column());
+        self.set("input_scaling", inputs)
+    }
+
+    pub(crate) fn take_observed(&mut self) -> Result<(Mat, Observations, Option<Scaling>)> {
+        let (x, y) = self.take_pairs()?;
+        let classes = self.field::<Vec<String>>("classes")?.len();
+        let observations = Observations::restored(&self.field::<String>("likelihood")?, &y, classes)?;
+        let inputs = self.units("input_scaling", x.cols())?;
+        Ok((x, observations, inputs))
+    }
+}
