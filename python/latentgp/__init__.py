@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ._narx import Forecast, GPNarx
     from ._projected import SPGPDRRegressor, VDMGPRegressor
     from ._psi import PsiStatistics, psi_statistics
-    from ._regression import GPRegressor, SparseGPRegressor
+    from ._regression import GPRegressor, LinearRegressor, SparseGPRegressor
 
 __all__ = [
     "BayesianGPLVM",
@@ -33,6 +33,7 @@ __all__ = [
     "GPLVM",
     "GPNarx",
     "GPRegressor",
+    "LinearRegressor",
     "PPCA",
     "Progress",
     "PsiStatistics",
@@ -57,6 +58,7 @@ _HOMES = {
     "GPLVM": "_latent",
     "GPNarx": "_narx",
     "GPRegressor": "_regression",
+    "LinearRegressor": "_regression",
     "PPCA": "_latent",
     "Progress": "_base",
     "PsiStatistics": "_psi",

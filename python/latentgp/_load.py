@@ -8,12 +8,12 @@ from ._counts import GPCountRegressor
 from ._latent import GPLVM, PPCA, BayesianGPLVM
 from ._narx import GPNarx
 from ._projected import SPGPDRRegressor, VDMGPRegressor
-from ._regression import GPRegressor, SparseGPRegressor
+from ._regression import BY_NAME, GPRegressor, SparseGPRegressor
 from ._settings import classes_as, read
 from .kernels import Kernel, parse
 
 LATENT = {"bayesian-gplvm": BayesianGPLVM, "gplvm": GPLVM, "ppca": PPCA}
-GAUSSIAN = {"gp": GPRegressor, "sparse": SparseGPRegressor, "spgp-dr": SPGPDRRegressor, "vdmgp": VDMGPRegressor}
+GAUSSIAN = {**BY_NAME, "spgp-dr": SPGPDRRegressor, "vdmgp": VDMGPRegressor}
 
 
 def load(path, kernel=None):

@@ -27,8 +27,8 @@ def test_examples_in_docstrings_run(name):
 
 
 def test_names_are_those_promised():
-    for name in ("BayesianGPLVM", "GPLVM", "PPCA", "GPRegressor", "SparseGPRegressor", "SPGPDRRegressor",
-                 "VDMGPRegressor", "GPClassifier", "GPCountRegressor", "GPNarx", "psi_statistics", "load",
+    for name in ("BayesianGPLVM", "GPLVM", "PPCA", "GPRegressor", "SparseGPRegressor", "LinearRegressor",
+                 "SPGPDRRegressor", "VDMGPRegressor", "GPClassifier", "GPCountRegressor", "GPNarx", "psi_statistics", "load",
                  "kernels"):  # fmt: skip
         assert name in lg.__all__ and hasattr(lg, name)
     with pytest.raises(AttributeError, match="nonsense"):

@@ -29,6 +29,7 @@ def fitted(table, wave):
         "ppca": lg.PPCA(n_components=2).fit(table),
         "gp": lg.GPRegressor(mean="linear", max_iter=10).fit(x, y),
         "sparse": lg.SparseGPRegressor(8, max_iter=10, random_state=0).fit(x, y, X_std=0.1),
+        "linear": lg.LinearRegressor(max_iter=10).fit(table, table[:, :2]),
         "spgpdr": lg.SPGPDRRegressor(1, n_inducing=8, max_iter=10, random_state=0).fit(table, table[:, 0], X_std=0.1),
         "vdmgp": lg.VDMGPRegressor(2, n_inducing=8, max_iter=10, random_state=0).fit(table, table[:, :2]),
         "count": lg.GPCountRegressor(max_iter=10).fit(x, counts),
@@ -62,7 +63,7 @@ def same(a, b):
     return all(np.array_equal(np.asarray(u), np.asarray(v)) for u, v in zip(a, b))
 
 
-NAMES = ["bayesian", "gplvm", "ppca", "gp", "sparse", "spgpdr", "vdmgp", "count", "sparse count", "binary", "classes",
+NAMES = ["bayesian", "gplvm", "ppca", "gp", "sparse", "linear", "spgpdr", "vdmgp", "count", "sparse count", "binary", "classes",
          "narx"]  # fmt: skip
 
 
@@ -239,6 +240,7 @@ LEARNT = [
     ("", lg.GPRegressor()),
     ("--mean linear --kernel matern32+linear", lg.GPRegressor("matern32 + linear", mean="linear")),
     ("--model sparse --inducing 8 --input-std x=x_std,z=z_std", lg.SparseGPRegressor(8)),
+    ("--model linear", lg.LinearRegressor()),
     ("--model spgp-dr --latent-dim 1 --inducing 8", lg.SPGPDRRegressor(1, n_inducing=8)),
     ("--model vdmgp --latent-dim 2 --inducing 8", lg.VDMGPRegressor(2, n_inducing=8)),
     ("--likelihood poisson", lg.GPCountRegressor()),

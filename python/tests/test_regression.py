@@ -205,3 +205,15 @@ def test_more_classes_than_can_be_averaged_over_are_refused():
     x = np.arange(322.0).reshape(-1, 2)
     with pytest.raises(ValueError, match="at most 160 classes in y, found 161"):
         lg.GPClassifier().fit(x, np.arange(161))
+
+
+def test_linear_regression_is_a_gp_with_a_linear_kernel(table):
+    y = table @ np.arange(1.0, table.shape[1] + 1) + 0.1 * np.sin(np.arange(len(table)))
+    linear, gp = lg.LinearRegressor().fit(table, y), lg.GPRegressor("linear").fit(table, y)
+    assert linear.log_evidence_ == pytest.approx(gp.log_evidence_, rel=1e-4)
+    for a, b in zip(linear.predict(table, return_std=True), gp.predict(table, return_std=True)):
+        np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-2)
+    with pytest.raises(ValueError, match="linear"):
+        lg.LinearRegressor("rbf").fit(table, y)
+    with pytest.raises(ValueError, match="no effect"):
+        linear.fit(table, y, X_std=0.1)

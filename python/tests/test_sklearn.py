@@ -13,6 +13,7 @@ LATENT = [lg.BayesianGPLVM(max_iter=FEW), lg.GPLVM(max_iter=FEW), lg.PPCA()]
 OTHERS = [
     lg.GPRegressor(max_iter=FEW),
     lg.SparseGPRegressor(max_iter=FEW),
+    lg.LinearRegressor(max_iter=FEW),
     lg.SPGPDRRegressor(max_iter=FEW),
     lg.VDMGPRegressor(max_iter=FEW),
     lg.GPCountRegressor(max_iter=FEW),

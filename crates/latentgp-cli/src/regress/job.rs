@@ -29,7 +29,7 @@ impl Args {
     /// What was asked for; the model's name is empty where it was not given.
     pub fn recipe(&self, common: &Common) -> Outcome<Recipe> {
         Ok(Recipe {
-            model: self.model.as_ref().map_or(String::new(), name),
+            model: self.model.clone().unwrap_or_default(),
             likelihood: match (&self.likelihood, &self.link) {
                 (Some(text), Some(link)) if text == "bernoulli" => {
                     Some(format!("bernoulli(link={})", name(link)))

@@ -15,10 +15,12 @@ use crate::failure::{Failure, Outcome};
 use crate::train::{RESCUE, Task};
 use crate::{interrupt, out};
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use job::Job;
 use latentgp::data::table::Table;
 use latentgp::file::{self, TrainedRegression};
 use latentgp::model::MeanKind;
+use latentgp::recipe::REGRESSIONS;
 use rows::Rows;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -86,8 +88,8 @@ pub struct Args {
     scale: Option<String>,
 
     /// The model [default: gp]
-    #[arg(long, value_enum, help_heading = "Model")]
-    model: Option<ModelName>,
+    #[arg(long, value_name = "MODEL", help_heading = "Model", value_parser = models())]
+    model: Option<String>,
     /// What is observed: gaussian, bernoulli, categorical, poisson, student_t, … [default: gaussian]
     #[arg(long, value_name = "LIKELIHOOD", help_heading = "Model", value_parser = likelihood)]
     likelihood: Option<String>,
@@ -145,16 +147,9 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-enum ModelName {
-    /// Exact, for up to a few thousand rows
-    Gp,
-    /// Inducing inputs; inputs may be missing or have errors
-    Sparse,
-    /// Inducing inputs on a learned projection
-    SpgpDr,
-    /// Inducing inputs on a projection that is integrated out; tells which inputs matter
-    Vdmgp,
+/// The regressions that the library knows.
+fn models() -> PossibleValuesParser {
+    PossibleValuesParser::new(REGRESSIONS.map(|entry| PossibleValue::new(entry.name).help(entry.about)))
 }
 
 /// `gaussian`, or a likelihood that the library knows.

@@ -38,6 +38,35 @@ fn number(all: &Value, key: &str) -> f64 {
 }
 
 #[test]
+fn linear_regression_is_a_gp_with_a_linear_kernel() {
+    let folder = folder();
+    let fit = |options: &str, to: &str| {
+        folder.json(&format!("regress train.csv --target y,z {OTHERS} {options} --out {to} --json"))
+    };
+    let (gp, linear) = (fit("--kernel linear", "gp.lgp"), fit("--model linear", "linear.lgp"));
+    let (a, b) = (number(&gp, "log_evidence"), number(&linear, "log_evidence"));
+    assert!((a - b).abs() < 1e-4 * a.abs(), "{a} {b}");
+    assert_eq!((&linear["model"], &linear["kernel"]), (&"linear".into(), &"linear".into()));
+    let cells = |file: &str| -> Vec<f64> {
+        let text = folder.ok(&format!("predict {file} test.csv"));
+        text.lines().skip(1).flat_map(|l| l.split(',')).filter_map(|cell| cell.parse().ok()).collect()
+    };
+    let (a, b) = (cells("gp.lgp"), cells("linear.lgp"));
+    assert!(a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-2 * (1.0 + a.abs())));
+    let held = fit("--model linear --folds 3", "linear.lgp");
+    assert!(number(&held, "rmse").is_finite());
+    folder.ok("plot linear.lgp --out linear.svg");
+    let refuse = |options: &str, word: &str| {
+        let ended = folder.run(&format!("regress train.csv --target y {OTHERS} --model linear {options}"));
+        assert!(ended.code != 0 && ended.err.contains(word), "{ended:?}");
+    };
+    refuse("--kernel rbf", "linear(ard=false)");
+    refuse("--inducing 5", "no effect");
+    refuse("--input-std a=a_err", "no effect");
+    refuse("--likelihood poisson", "--model sparse");
+}
+
+#[test]
 fn an_id_may_be_an_input_or_a_target() {
     let folder = folder();
     folder.ok("regress train.csv --target y --columns a,b --max-iter 20 --out m.lgp");

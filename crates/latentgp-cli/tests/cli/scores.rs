@@ -99,7 +99,7 @@ fn numbers_that_cannot_be_squared_are_refused_before_the_fit() {
     folder.write("low.csv", "a,y\n1e-300,1\n2e-300,2\n3e-300,1\n");
     folder.write("new.csv", "a\n1\n1e200\n");
     folder.write("fine.csv", "a,b,y\n1,2,1\n2,1,2\n3,4,1\n4,0,3\n");
-    for model in ["gp", "sparse", "spgp-dr", "vdmgp"] {
+    for model in ["gp", "sparse", "spgp-dr", "vdmgp", "linear"] {
         let run = |data: &str| folder.run(&format!("regress {data} --target y --model {model}"));
         refused(&run("high.csv"), 3, "row 2, column `y`: 2.000e300");
         refused(&run("low.csv"), 3, "row 3, column `a`: 3.000e-300");
@@ -114,7 +114,7 @@ fn a_fit_without_noise_and_useless_directions_are_noted() {
     let folder = Folder::new();
     let rows: String = (0..30).map(|i| format!("{},{}\n", i, 2 * i)).collect();
     folder.write("line.csv", &format!("a,y\n{rows}"));
-    for model in ["gp", "sparse --inducing 10", "spgp-dr --latent-dim 1", "vdmgp --latent-dim 1"] {
+    for model in ["gp", "linear", "sparse --inducing 10", "spgp-dr --latent-dim 1", "vdmgp --latent-dim 1"] {
         let all = folder.json(&format!("regress line.csv --target y --kernel linear --model {model} --json"));
         assert!(all["warnings"][0].as_str().is_some_and(|w| w.contains("floor")), "{model}: {all}");
         // A thousandth of the standard deviation of the targets, 17.3.

@@ -12,17 +12,8 @@ pub use latent::bayesian_gplvm::{
 pub use latent::gplvm::{Gplvm, GplvmPlan, GplvmTraining, LatentPrior, Positions};
 pub use latent::ppca::{Ppca, PpcaFit, PpcaGrad, PpcaLatent, PpcaOptions, PpcaPlan};
 pub use latent::space::{LatentSpace, Placed};
-pub use regression::answers::{Answers, LEVELS, Scores, count_nlpd};
-pub use regression::exact::{MeanKind, Regression, RegressionOptions};
-pub use regression::laplace::{Approximation, Laplace, VARIANCE_PRIOR};
-pub use regression::regressor::Regressor;
 pub(crate) use regression::restore as restore_regression;
-pub use regression::sparse::{SparseOptions, SparseRegression};
-pub use regression::spgp_dr::{ProjectionStart, SpgpDr, SpgpDrPlan, SpgpDrTraining};
-pub use regression::svgp::{MiniBatch, Svgp};
-pub use regression::vdmgp::{
-    Direction, InputShare, Terms, USEFUL, Vdmgp, VdmgpPlan, VdmgpTraining, WeightPrior, WeightRelevance,
-};
+pub use regression::*;
 pub use series::narx::{self, Narx, NarxOptions};
 pub use shared::noise::{NOISE_FLOOR, noise_at_floor};
 pub use shared::outputs::Outputs;

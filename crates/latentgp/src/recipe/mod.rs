@@ -27,6 +27,7 @@ mod regression;
 mod series;
 
 pub use options::{FAMILIES, Family, OPTIONS, family_of};
+pub use regression::{Entry, REGRESSIONS};
 
 use crate::data::Scale;
 use crate::data::lags::Lags;
@@ -237,7 +238,7 @@ impl Recipe {
         let usual = match self.model.as_str() {
             "ppca" => "linear",
             "narx" => "rbf + linear",
-            _ => "rbf",
+            model => REGRESSIONS.iter().find(|entry| entry.name == model).map_or("rbf", |entry| entry.kernel),
         };
         self.kernel.as_deref().unwrap_or(usual)
     }
@@ -328,7 +329,7 @@ mod tests {
         both.push((times, Data::Table { y: y.clone(), known }));
         y[(3, 1)] = f64::NAN;
         both.push((Recipe { restarts: None, ..short("ppca") }, Data::Table { y, known: None }));
-        for model in ["gp", "sparse", "spgp-dr", "vdmgp"] {
+        for model in ["gp", "sparse", "spgp-dr", "vdmgp", "linear"] {
             both.push((short(model), pairs(&target, 0)));
         }
         both.push((Recipe { fitc: true, ..short("sparse") }, pairs(&target, 0)));
@@ -381,6 +382,7 @@ mod tests {
             Recipe { latent_dim: Some(2), ..usual.clone() },
             Recipe { fitc: true, ..usual.clone() },
             Recipe { mean: Some(MeanKind::Linear), ..Recipe::of("sparse") },
+            Recipe { inducing: Some(5), ..Recipe::of("linear") },
             Recipe { likelihood: Some("poisson".into()), scale: Some(Scale::None), ..usual.clone() },
             Recipe { expectation: Some("unscented".into()), ..Recipe::of("ppca") },
         ] {

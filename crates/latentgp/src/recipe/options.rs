@@ -1,6 +1,7 @@
 //! Which options a model has: those without effect are refused, not passed over.
 
 use super::Recipe;
+use super::regression::{Entry, REGRESSIONS};
 use crate::error::{Error, Result};
 use crate::expectation;
 use crate::model::{SparseOptions, Training, VdmgpTraining};
@@ -16,10 +17,21 @@ pub enum Family {
     Series,
 }
 
+/// The names of the regressions.
+const NAMES: [&str; REGRESSIONS.len()] = {
+    let mut names = [""; REGRESSIONS.len()];
+    let mut k = 0;
+    while k < names.len() {
+        names[k] = REGRESSIONS[k].name;
+        k += 1;
+    }
+    names
+};
+
 /// The names of all models, by family.
 pub const FAMILIES: [(Family, &[&str]); 3] = [
     (Family::Latent, &["bayesian-gplvm", "gplvm", "ppca"]),
-    (Family::Regression, &["gp", "sparse", "spgp-dr", "vdmgp"]),
+    (Family::Regression, &NAMES),
     (Family::Series, &["narx"]),
 ];
 
@@ -71,34 +83,35 @@ impl Recipe {
     /// Errs where an option has no effect on the model or a number is outside its domain.
     pub fn check(&self) -> Result<()> {
         let (family, model, gaussian) = (family_of(&self.model)?, self.model.as_str(), self.is_gaussian());
-        if !gaussian && !matches!(model, "gp" | "sparse") {
+        let regression = REGRESSIONS.iter().find(|entry| entry.name == model);
+        if !gaussian && !regression.is_some_and(Entry::takes_likelihoods) {
             let expected = format!("gp or sparse, which have the likelihood {}", self.likelihood());
             return Err(Error::invalid("model", expected, model));
         }
         let latent = family == Family::Latent;
         self.observed()?;
         for (given, works, option) in [
-            (self.likelihood.is_some() && !gaussian, family == Family::Regression, "likelihood"),
+            (self.likelihood.is_some() && !gaussian, false, "likelihood"),
             (self.kernel.is_some() && self.kernel_text() != "linear", model != "ppca", "kernel"),
-            (self.inducing.is_some(), !matches!(model, "gp" | "gplvm" | "ppca"), "inducing"),
-            (self.latent_dim.is_some(), latent || matches!(model, "spgp-dr" | "vdmgp"), "latent_dim"),
-            (self.mean.is_some(), model == "gp" && gaussian, "mean"),
-            (self.weight_prior.is_some(), model == "vdmgp", "weight_prior"),
-            (self.fitc, model == "sparse" && gaussian, "fitc"),
+            (self.inducing.is_some(), !matches!(model, "gplvm" | "ppca"), "inducing"),
+            (self.latent_dim.is_some(), latent, "latent_dim"),
+            (self.mean.is_some(), false, "mean"),
+            (self.weight_prior.is_some(), false, "weight_prior"),
+            (self.fitc, false, "fitc"),
             (
                 self.expectation.is_some() || self.max_nodes.is_some(),
-                matches!(model, "bayesian-gplvm" | "gplvm" | "vdmgp")
-                    || (matches!(model, "gp" | "sparse") && gaussian && !self.fitc),
+                matches!(model, "bayesian-gplvm" | "gplvm"),
                 "expectation",
             ),
-            (self.scale.is_some(), gaussian, "scale"),
+            (self.scale.is_some(), true, "scale"),
             (self.prior.is_some(), model == "bayesian-gplvm", "prior"),
             (self.lags.is_some(), family == Family::Series, "lags"),
-            (self.noise.is_some(), gaussian && model != "ppca", "noise"),
-            (self.variance.is_some(), matches!(model, "bayesian-gplvm" | "vdmgp"), "variance"),
-            (self.hold.is_some(), matches!(model, "bayesian-gplvm" | "gplvm" | "vdmgp"), "hold"),
+            (self.noise.is_some(), model != "ppca", "noise"),
+            (self.variance.is_some(), model == "bayesian-gplvm", "variance"),
+            (self.hold.is_some(), matches!(model, "bayesian-gplvm" | "gplvm"), "hold"),
             (self.restarts.is_some(), model != "ppca", "restarts"),
         ] {
+            let works = regression.map_or(works, |entry| entry.has(option, self));
             if given && !works {
                 return Err(self.no_effect(option));
             }

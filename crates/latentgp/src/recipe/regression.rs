@@ -9,12 +9,91 @@ use crate::kernel::Kernel;
 use crate::likelihood::Observations;
 use crate::mat::Mat;
 use crate::model::{
-    Jitter, Laplace, ProjectionStart, Regression, RegressionOptions, SparseOptions, SparseRegression,
-    SpgpDrTraining, Svgp, VARIANCE_PRIOR, VdmgpTraining, WeightPrior,
+    Jitter, Laplace, LinearRegression, ProjectionStart, Regression, RegressionOptions, SparseOptions,
+    SparseRegression, SpgpDrTraining, Svgp, VARIANCE_PRIOR, VdmgpTraining, WeightPrior,
 };
 
 /// Shape and rate of the Gamma prior of the weights' precisions, which say little.
 const GAMMA: (f64, f64) = (1.0, 1e-6);
+
+/// A regression that a recipe may name.
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is good for, in a few words.
+    pub about: &'static str,
+    /// The usual kernel.
+    pub kernel: &'static str,
+    /// The options that it has with Gaussian noise, besides those of every model.
+    options: &'static [&'static str],
+    /// Those that it has with another likelihood, if it takes one.
+    observed: Option<&'static [&'static str]>,
+}
+
+/// The regressions, the usual one first.
+pub const REGRESSIONS: [Entry; 5] = [
+    Entry {
+        name: "gp",
+        kernel: "rbf",
+        about: "Exact, for up to a few thousand rows",
+        options: &["kernel", "mean", "expectation", "scale", "noise", "restarts"],
+        observed: Some(&["likelihood", "kernel", "restarts"]),
+    },
+    Entry {
+        name: "sparse",
+        kernel: "rbf",
+        about: "Inducing inputs; inputs may be missing or have errors",
+        options: &["kernel", "inducing", "fitc", "expectation", "scale", "noise", "restarts"],
+        observed: Some(&["likelihood", "kernel", "inducing", "restarts"]),
+    },
+    Entry {
+        name: "spgp-dr",
+        kernel: "rbf",
+        about: "Inducing inputs on a learned projection",
+        options: &["kernel", "inducing", "latent_dim", "scale", "noise", "restarts"],
+        observed: None,
+    },
+    Entry {
+        name: "vdmgp",
+        kernel: "rbf",
+        about: "Inducing inputs on a projection that is integrated out; tells which inputs matter",
+        options: &[
+            "kernel",
+            "inducing",
+            "latent_dim",
+            "weight_prior",
+            "expectation",
+            "scale",
+            "noise",
+            "variance",
+            "hold",
+            "restarts",
+        ],
+        observed: None,
+    },
+    Entry {
+        name: "linear",
+        kernel: "linear",
+        about: "Bayesian linear regression, exact for any number of rows",
+        options: &["kernel", "expectation", "scale", "noise", "restarts"],
+        observed: None,
+    },
+];
+
+impl Entry {
+    /// Whether an option has an effect.
+    pub(super) fn has(&self, option: &str, of: &Recipe) -> bool {
+        match of.is_gaussian() {
+            true => self.options.contains(&option) && !(of.fitc && option == "expectation"),
+            false => self.observed.is_some_and(|options| options.contains(&option)),
+        }
+    }
+
+    /// Whether it takes a likelihood that is not Gaussian.
+    pub(super) fn takes_likelihoods(&self) -> bool {
+        self.observed.is_some()
+    }
+}
 
 /// Targets on inputs: see [`Data`](super::Data).
 pub(super) struct Pairs {
@@ -86,6 +165,22 @@ impl Recipe {
                     ..usual
                 };
                 let start = SparseRegression::new(x, x_std, y, kernel, &options)?;
+                job(how.plan(start), |m| Learnt::Regression(Box::new(m)))
+            }
+            "linear" => {
+                if x_std.is_some() {
+                    return Err(self.no_effect("standard deviations of the inputs"));
+                }
+                let usual = RegressionOptions::default();
+                let options = RegressionOptions {
+                    scale: self.scale(),
+                    scale_inputs: Scale::Standardize,
+                    noise: self.noise.unwrap_or(usual.noise),
+                    expectation: self.rule(&*kernel, dim)?,
+                    ..usual
+                };
+                let start =
+                    LinearRegression::new(x, y, LinearRegression::kernel_of(&*kernel, dim)?, &options)?;
                 job(how.plan(start), |m| Learnt::Regression(Box::new(m)))
             }
             "spgp-dr" | "sparse" => {

@@ -4,6 +4,7 @@ pub(crate) mod answers;
 pub(crate) mod exact;
 mod joint;
 pub(crate) mod laplace;
+pub(crate) mod linear;
 pub(crate) mod regressor;
 pub(crate) mod sparse;
 pub(crate) mod spgp_dr;
@@ -13,22 +14,28 @@ pub(crate) mod vdmgp;
 use crate::error::Result;
 use crate::file::{ModelFile, damaged};
 use crate::kernel::Own;
-use exact::Regression;
-use laplace::Laplace;
-use regressor::Regressor;
-use sparse::SparseRegression;
-use spgp_dr::SpgpDr;
-use svgp::Svgp;
-use vdmgp::Vdmgp;
+
+pub use answers::{Answers, LEVELS, Scores, count_nlpd};
+pub use exact::{MeanKind, Regression, RegressionOptions};
+pub use laplace::{Approximation, Laplace, VARIANCE_PRIOR};
+pub use linear::LinearRegression;
+pub use regressor::Regressor;
+pub use sparse::{SparseOptions, SparseRegression};
+pub use spgp_dr::{ProjectionStart, SpgpDr, SpgpDrPlan, SpgpDrTraining};
+pub use svgp::{MiniBatch, Svgp};
+pub use vdmgp::{
+    Direction, InputShare, Terms, USEFUL, Vdmgp, VdmgpPlan, VdmgpTraining, WeightPrior, WeightRelevance,
+};
 
 type Restore = fn(&mut ModelFile, &Own) -> Result<Box<dyn Regressor>>;
 
 /// What makes a regression of a model file: by the name there, and whether the noise is Gaussian.
-const RESTORE: [(&str, bool, Restore); 6] = [
+const RESTORE: [(&str, bool, Restore); 7] = [
     ("gp", true, |file, own| Ok(Regression::restore(file, own)?)),
     ("sparse", true, |file, own| Ok(SparseRegression::restore(file, own)?)),
     ("spgp-dr", true, |file, own| Ok(SpgpDr::restore(file, own)?)),
     ("vdmgp", true, |file, own| Ok(Vdmgp::restore(file, own)?)),
+    ("linear", true, |file, own| Ok(LinearRegression::restore(file, own)?)),
     ("gp", false, |file, own| Ok(Laplace::restore(file, own)?)),
     ("sparse", false, |file, own| Ok(Svgp::restore(file, own)?)),
 ];
