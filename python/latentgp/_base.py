@@ -23,6 +23,8 @@ from ._kernels import Kernel, as_native, build
 from ._settings import write
 
 SCALES = ("standardize", "global", "center", "none")
+#: Whose a noise variance is.
+NOISES = ("shared", "columns")
 
 #: Seconds between two lines of ``verbose=1``.
 PAUSE = 0.5
@@ -199,6 +201,7 @@ class Estimator(BaseEstimator):
             "expectation": getattr(self, "expectation", None),
             "scale": getattr(self, "scale", None),
             "mean": getattr(self, "mean", None),
+            "noise_kind": getattr(self, "noise", None),
             "max_iterations": self.max_iter,
             "restarts": getattr(self, "restarts", None),
             "seed": self._seed() if hasattr(self, "random_state") else None,

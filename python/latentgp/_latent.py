@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _native
 from ._base import (
     COMMON_CONSTRAINTS,
+    NOISES,
     Estimator,
     at_least,
     check_room,
@@ -283,6 +285,8 @@ class BayesianGPLVM(LatentEstimator):
         What is known of the positions: None is N(0, I); ``"times(column=day, std=0.1)"`` puts one of them near a time.
     known : dict, default=None
         The columns that the prior asks for, by name: a number a row, NaN where it is not known.
+    noise : {"shared", "columns"}, default="shared"
+        Whose noise variance is: shared by all columns, or one of each column.
     scale : {"standardize", "global", "center", "none"}, default="standardize"
         How columns are scaled inside.
     max_iter : int, default=1000
@@ -325,13 +329,15 @@ class BayesianGPLVM(LatentEstimator):
         "n_components": [at_least(1)],
         "n_inducing": [at_least(1)],
         "expectation": [str],
+        "noise": [StrOptions(set(NOISES))],
         "prior": [str, None],
         "known": [dict, None],
         **COMMON_CONSTRAINTS,
     }
 
     def __init__(self, n_components=2, *, n_inducing=20, kernel="rbf", expectation="auto", prior=None, known=None,
-                 scale="standardize", max_iter=1000, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+                 noise="shared", scale="standardize", max_iter=1000, restarts=1, random_state=None, verbose=0,
+                 callback=None):  # fmt: skip
         self._store(locals())
 
     def _asked_for(self, rows):
@@ -367,6 +373,8 @@ class GPLVM(LatentEstimator):
     {kernel_of_positions}
     expectation : str, default="auto"
         How uncertain positions are decoded.
+    noise : {"shared", "columns"}, default="shared"
+        Whose noise variance is: shared by all columns, or one of each column.
     scale : {"standardize", "global", "center", "none"}, default="standardize"
         How columns are scaled inside.
     max_iter : int, default=1000
@@ -398,11 +406,12 @@ class GPLVM(LatentEstimator):
     _parameter_constraints = {
         "n_components": [at_least(1)],
         "expectation": [str],
+        "noise": [StrOptions(set(NOISES))],
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(self, n_components=2, *, kernel="rbf", expectation="auto", scale="standardize", max_iter=1000,
-                 restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+    def __init__(self, n_components=2, *, kernel="rbf", expectation="auto", noise="shared", scale="standardize",
+                 max_iter=1000, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     def _fit(self, X, columns):
@@ -411,16 +420,19 @@ class GPLVM(LatentEstimator):
 
 
 class PPCA(LatentEstimator):
-    """Probabilistic principal component analysis, also of tables with missing cells.
+    """Probabilistic principal component analysis, also of tables with missing cells; with ``noise="columns"`` factor
+    analysis.
 
     Parameters
     ----------
     n_components : int, default=1
         Latent dimensions, fewer than columns.
+    noise : {"shared", "columns"}, default="shared"
+        Whose noise variance is: shared by all columns, or one of each column.
     scale : {"standardize", "global", "center", "none"}, default="standardize"
         How columns are scaled inside.
     max_iter : int, default=5000
-        Most iterations of EM, where cells are missing; complete data have a closed form.
+        Most iterations of EM, where cells are missing or every column has its noise; else there is a closed form.
     verbose : int, default=0
         1 prints progress now and then, 2 every iteration.
     callback : callable or None, default=None
@@ -455,10 +467,11 @@ class PPCA(LatentEstimator):
     _model_name = "ppca"
     _parameter_constraints = {
         "n_components": [at_least(1)],
+        "noise": [StrOptions(set(NOISES))],
         **{name: COMMON_CONSTRAINTS[name] for name in ("scale", "max_iter", "verbose", "callback")},
     }
 
-    def __init__(self, n_components=1, *, scale="standardize", max_iter=5000, verbose=0, callback=None):
+    def __init__(self, n_components=1, *, noise="shared", scale="standardize", max_iter=5000, verbose=0, callback=None):
         self._store(locals())
 
     def _fit(self, X, columns):

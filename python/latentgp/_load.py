@@ -88,13 +88,14 @@ def _told(model, kernel):
         given["n_components"] = model.latent()[0].shape[1]
         if model.inducing is not None:
             given["n_inducing"] = len(model.inducing)
+        given["noise"] = model.noise_kind
         return LATENT[model.name], given
     if isinstance(model, _native.NarxModel):
         lags, delays, inducing = model.lags
         given.update(lags=lags[0], n_inducing=inducing, delays=tuple(delays[0]) if delays else (0,))
         return GPNarx, given
     _, _, _, inducing, directions = model.sizes
-    given.update(n_inducing=inducing, n_components=directions)
+    given.update(n_inducing=inducing, n_components=directions, noise=model.noise_kind)
     if model.likelihood in ("bernoulli", "categorical"):
         return GPClassifier, given
     if model.likelihood == "poisson":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn.utils._param_validation import StrOptions
 
-from ._base import COMMON_CONSTRAINTS, at_least
+from ._base import COMMON_CONSTRAINTS, NOISES, at_least
 from ._doc import documented
 from ._supervised import Regressor
 
@@ -88,6 +88,8 @@ class SparseGPRegressor(Regressor):
         The noise: Gaussian, or ``"student_t(df=4)"`` for targets with outliers, of which there is one then.
     fitc : bool, default=False
         FITC in the place of the variational bound; inputs must not be missing then.
+    noise : {"shared", "columns"}, default="shared"
+        Whose noise variance is: shared by all targets, or one of each; not with FITC.
     {scale}
     max_iter : int, default=1000
         Most iterations of a run.
@@ -116,11 +118,13 @@ class SparseGPRegressor(Regressor):
         "expectation": [str],
         "likelihood": [str],
         "fitc": ["boolean"],
+        "noise": [StrOptions(set(NOISES))],
         **COMMON_CONSTRAINTS,
     }
 
     def __init__(self, n_inducing=50, *, kernel="rbf", expectation="auto", likelihood="gaussian", fitc=False,
-                 scale="standardize", max_iter=1000, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+                 noise="shared", scale="standardize", max_iter=1000, restarts=1, random_state=None, verbose=0,
+                 callback=None):  # fmt: skip
         self._store(locals())
 
     @property

@@ -128,12 +128,19 @@ impl LatentModel {
     #[getter]
     fn noise_variance(&self) -> Vec<f64> {
         match &*self.0 {
-            Space::Bayesian(t, _) => {
-                let noise = t.model.noise.get();
-                t.model.scaling.scale.iter().map(|s| noise * s * s).collect()
-            }
+            Space::Bayesian(t, _) => t.model.scaling.variances(t.model.noise.as_slice()),
             Space::Other(t) => t.model.noise_variance(),
         }
+    }
+
+    /// Whose the noise is: `shared` or `columns`.
+    #[getter]
+    fn noise_kind(&self) -> &'static str {
+        let noise = match &*self.0 {
+            Space::Bayesian(t, _) => t.model.noise.as_slice(),
+            Space::Other(t) => t.model.noise(),
+        };
+        if noise.len() > 1 { "columns" } else { "shared" }
     }
 
     /// The inducing inputs, of a Bayesian GPLVM.

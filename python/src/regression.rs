@@ -115,6 +115,15 @@ impl RegressionModel {
         self.0.trained.model.kernel().relevance()
     }
 
+    /// Whose the noise is: `shared` or `columns`.
+    #[getter]
+    fn noise_kind(&self) -> &'static str {
+        match self.0.trained.model.noise() {
+            Some((noise, _)) if noise.len() > 1 => "columns",
+            _ => "shared",
+        }
+    }
+
     /// σ² of every output, in the units of the data, where the noise is Gaussian.
     #[getter]
     fn noise_variance(&self) -> Option<Vec<f64>> {

@@ -90,6 +90,21 @@ def test_missing_cells_are_filled(model, table):
     assert (std[gaps] > 0).all() and np.abs(filled - table)[gaps].max() < 0.6
 
 
+def test_every_column_may_have_its_noise(table, tmp_path):
+    for of in MODELS:
+        shared = clone(of).fit(table)
+        each = clone(of).set_params(noise="columns").fit(table)
+        scale = table.std(axis=0) ** 2
+        assert np.ptp(shared.noise_variance_ / scale) < 1e-9, name(of)
+        assert np.ptp(each.noise_variance_ / scale) > 1e-9, name(of)
+        each.save(tmp_path / "m.lgp")
+        back = lg.load(tmp_path / "m.lgp")
+        assert back.noise == "columns" and np.array_equal(back.noise_variance_, each.noise_variance_), name(of)
+        assert np.array_equal(back.transform(table[:3]), each.transform(table[:3])), name(of)
+        with pytest.raises(ValueError, match="noise"):
+            clone(of).set_params(noise="own").fit(table)
+
+
 def test_fits_learn_around_missing_cells(table):
     holed = table.copy()
     holed[::7, 1] = np.nan

@@ -162,6 +162,18 @@ def test_errors_of_inputs_go_by_name(wave):
     assert np.array_equal(one.predict(x, X_std=np.full(len(x), 0.2)), one.predict(x, X_std=0.2))
 
 
+def test_every_target_may_have_its_noise():
+    rng = np.random.default_rng(0)
+    X = np.linspace(0, 6, 300)[:, None]
+    Y = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 0])]) + rng.normal(size=(300, 2)) * [0.05, 0.4]
+    each = lg.SparseGPRegressor(12, noise="columns", random_state=0).fit(X, Y)
+    assert np.allclose(np.sqrt(each.noise_variance_), [0.05, 0.4], rtol=0.25)
+    shared = lg.SparseGPRegressor(12, random_state=0).fit(X, Y)
+    assert each.log_evidence_ > shared.log_evidence_ + 50
+    with pytest.raises(ValueError, match="noise"):
+        lg.SparseGPRegressor(12, noise="columns", fitc=True).fit(X, Y)
+
+
 def test_missing_inputs_need_no_errors(wave):
     x, y = wave
     inputs = np.column_stack([x, np.cos(x)])

@@ -36,7 +36,13 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
             report.iterations.to_string(),
             format!("iterations, {:.1} s: {}", report.seconds, report.stop_reason),
         ),
-        (short(trained.model.noise.get()), "noise variance of the scaled data".to_string()),
+        (
+            short(summary::mean(trained.model.noise.as_slice())),
+            match trained.model.noise.len() {
+                1 => "noise variance of the scaled data".to_string(),
+                _ => "noise variance of the scaled data, the mean over the columns".to_string(),
+            },
+        ),
     ];
     if let Some(accuracy) = ready.accuracy()? {
         facts.push((

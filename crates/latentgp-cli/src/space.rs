@@ -2,7 +2,7 @@
 
 use crate::failure::Outcome;
 use crate::figure::{self, Coordinate, Figure, LatentMap, Relevance};
-use crate::summary::{NOISELESS, maximised};
+use crate::summary::{self, NOISELESS, maximised};
 use crate::trained::accuracy;
 use crate::words::{bar, count, short};
 use latentgp::expectation::Gaussians;
@@ -105,7 +105,7 @@ pub fn text(space: &Space) -> Outcome<String> {
             count(report.iterations, "iteration"),
             report.seconds
         ),
-        format!("  noise         variance {}, in the units of the scaled data", short(trained.model.noise())),
+        summary::noise(trained.model.noise()),
     ];
     let most = space.relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     for (k, r) in space.relevance.iter().enumerate() {
@@ -136,7 +136,6 @@ pub fn json(space: &Space) -> Outcome<Value> {
         "converged": report.converged,
         "stop_reason": report.stop_reason,
         "seconds": report.seconds,
-        "noise_variance": trained.model.noise(),
         "relevance": space.relevance,
         "most_relevant": space.shown(),
         "restarts": report.restarts,
@@ -144,6 +143,7 @@ pub fn json(space: &Space) -> Outcome<Value> {
         "scale": report.scale,
         "warnings": warnings(space),
     });
+    summary::put_noise(&mut all, trained.model.noise());
     if let LatentSpace::Gplvm(m) = &trained.model {
         all["kernel_fitted"] = json!(m.kernel.expression());
     }

@@ -59,10 +59,7 @@ pub fn text(ready: &Ready) -> Outcome<String> {
             count(m, "inducing input")
         ),
         format!("  bound         {} ({})", short(report.evidence), ending(trained)),
-        format!(
-            "  noise         variance {}, in the units of the scaled data",
-            short(trained.model.noise.get())
-        ),
+        noise(trained.model.noise.as_slice()),
     ];
     let most = ready.relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     for (k, r) in ready.relevance.iter().enumerate() {
@@ -99,6 +96,33 @@ pub const NOISELESS: &str = "the noise ended at its floor, a thousandth of the s
                              no noise, or the model follows every cell of them (fewer latent dimensions, or more rows, \
                              then help)";
 
+/// The line about the noise of all columns, or of each.
+pub fn noise(of: &[f64]) -> String {
+    let what = match of {
+        [one] => short(*one),
+        each => {
+            let lo = each.iter().copied().fold(f64::INFINITY, f64::min);
+            let hi = each.iter().copied().fold(0.0, f64::max);
+            format!("of each column, from {} to {}", short(lo), short(hi))
+        }
+    };
+    format!("  noise         variance {what}, in the units of the scaled data")
+}
+
+/// Puts the noise into JSON: `noise_variance` is a number, the mean where every column has its own; these are
+/// `noise_variances`.
+pub fn put_noise(all: &mut Value, of: &[f64]) {
+    all["noise_variance"] = json!(mean(of));
+    if of.len() > 1 {
+        all["noise_variances"] = json!(of);
+    }
+}
+
+/// The only number, or the mean.
+pub fn mean(of: &[f64]) -> f64 {
+    if of.len() == 1 { of[0] } else { of.iter().sum::<f64>() / of.len() as f64 }
+}
+
 /// The model as JSON.
 pub fn json(ready: &Ready) -> Outcome<Value> {
     let trained = &ready.trained;
@@ -119,7 +143,6 @@ pub fn json(ready: &Ready) -> Outcome<Value> {
         "converged": report.converged,
         "stop_reason": report.stop_reason,
         "seconds": report.seconds,
-        "noise_variance": trained.model.noise.get(),
         "relevance": ready.relevance,
         "most_relevant": ready.shown(),
         "restarts": report.restarts,
@@ -129,6 +152,7 @@ pub fn json(ready: &Ready) -> Outcome<Value> {
         "certificate": report.certificate,
         "warnings": warnings(trained),
     });
+    put_noise(&mut all, trained.model.noise.as_slice());
     if let Some(accuracy) = ready.accuracy()? {
         all["knn_accuracy"] = json!({ "mean": accuracy.mean, "std": accuracy.std, "folds": accuracy.folds });
     }

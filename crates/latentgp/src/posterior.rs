@@ -36,16 +36,32 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// The posterior of outputs that share L and C.
+/// The posterior of outputs that were observed at the same rows.
 #[derive(Clone, Debug)]
 pub struct Factors {
     /// The columns of Y.
     pub columns: Vec<usize>,
     /// α, M×D.
     pub alpha: Mat,
-    /// C, M×M; `None` is the identity, that of an exact process.
-    pub c: Option<Mat>,
+    /// C.
+    pub c: Explained,
     v: Mat,
+}
+
+/// C of the predictive variance k∗∗ − k∗L⁻ᵀCL⁻¹k∗ᵀ, for outputs that were observed at the same rows.
+#[derive(Clone, Debug)]
+pub enum Explained {
+    /// The identity: that of an exact process.
+    All,
+    /// One for all outputs, M×M.
+    Same(Mat),
+    /// C_d = U diag(c_d) Uᵀ of output d: those with a noise of their own each.
+    Each {
+        /// U, M×K.
+        u: Mat,
+        /// The c_d, K×D.
+        c: Mat,
+    },
 }
 
 /// A function posterior.
@@ -55,8 +71,8 @@ pub struct Posterior {
     pub kernel: Box<dyn Kernel>,
     /// Z, M×Q.
     pub z: Mat,
-    /// σ², in the units of the scaled data.
-    pub noise: f64,
+    /// σ² of every output, in the units of the scaled data.
+    pub noise: Vec<f64>,
     /// L.
     pub l: Arc<Cholesky>,
     /// One for each set of outputs that were observed together.
@@ -84,15 +100,19 @@ pub struct Prediction {
 
 impl Factors {
     /// α and C of the columns listed, with the L they belong to.
-    pub fn new(columns: Vec<usize>, alpha: Mat, c: Mat, l: &Cholesky) -> Self {
+    pub fn with(columns: Vec<usize>, alpha: Mat, c: Explained, l: &Cholesky) -> Self {
         let v = linalg::mul_tn(l.l(), &alpha);
-        Factors { columns, alpha, c: Some(c), v }
+        Factors { columns, alpha, c, v }
+    }
+
+    /// α of the columns listed, and their one C.
+    pub fn new(columns: Vec<usize>, alpha: Mat, c: Mat, l: &Cholesky) -> Self {
+        Factors::with(columns, alpha, Explained::Same(c), l)
     }
 
     /// α of the columns listed, with C = I.
     pub fn exact(columns: Vec<usize>, alpha: Mat, l: &Cholesky) -> Self {
-        let v = linalg::mul_tn(l.l(), &alpha);
-        Factors { columns, alpha, c: None, v }
+        Factors::with(columns, alpha, Explained::All, l)
     }
 
     /// α of the columns listed, with the R that C = LᵀRL comes from.
@@ -107,18 +127,74 @@ impl Factors {
         &self.v
     }
 
-    /// Adds `scale`·C.
-    pub(crate) fn add_c(&self, scale: f64, to: &mut Mat) {
+    /// tr C_dA of every output, or the only one where they share C.
+    fn explained(&self, a: &Mat) -> Vec<f64> {
         match &self.c {
-            Some(c) => to.add_scaled(scale, c),
-            None => (0..to.rows()).for_each(|i| to[(i, i)] += scale),
+            Explained::All => vec![a.trace()],
+            Explained::Same(c) => vec![c.dot(a)],
+            Explained::Each { u, c } => {
+                let au = linalg::mul(a, u);
+                let along = |k: usize| (0..u.rows()).map(|i| u[(i, k)] * au[(i, k)]).sum::<f64>();
+                let along: Vec<f64> = (0..u.cols()).map(along).collect();
+                (0..c.cols()).map(|j| (0..c.rows()).map(|k| along[k] * c[(k, j)]).sum()).collect()
+            }
         }
     }
 
-    /// tr CA.
-    fn explained(&self, a: &Mat) -> f64 {
-        self.c.as_ref().map_or_else(|| a.trace(), |c| c.dot(a))
+    /// wᵀC_dw of every whitened row w and every output, N×D; N×1 where they share C.
+    fn explained_rows(&self, white: &Mat) -> Mat {
+        let weighted = match &self.c {
+            Explained::All => None,
+            Explained::Same(c) => Some(linalg::mul(white, c)),
+            Explained::Each { u, c } => return linalg::mul(&linalg::mul(white, u).map(|v| v * v), c),
+        };
+        let weighted = weighted.as_ref().unwrap_or(white);
+        Mat::from_fn(white.rows(), 1, |i, _| {
+            white.row(i).iter().zip(weighted.row(i)).map(|(a, b)| a * b).sum()
+        })
     }
+
+    /// The outputs, by their place in [`columns`](Self::columns), that have one C together.
+    fn alike(&self) -> Vec<Vec<usize>> {
+        match self.c {
+            Explained::Each { .. } => (0..self.columns.len()).map(|j| vec![j]).collect(),
+            _ => vec![(0..self.columns.len()).collect()],
+        }
+    }
+}
+
+impl Explained {
+    /// C_d of the output at a place; `None` is the identity.
+    pub fn of(&self, output: usize) -> Option<Mat> {
+        match self {
+            Explained::All => None,
+            Explained::Same(c) => Some(c.clone()),
+            Explained::Each { u, c } => {
+                let scaled = Mat::from_fn(u.rows(), u.cols(), |i, k| u[(i, k)] * c[(k, output)]);
+                Some(linalg::mul_nt(&scaled, u))
+            }
+        }
+    }
+
+    /// Adds Σ_d scale_d·C_d over the outputs at the places given, whose scales are equal where they share C.
+    pub(crate) fn add(&self, scales: &[(usize, f64)], to: &mut Mat) {
+        let shared = scales.first().map_or(0.0, |(_, scale)| scale * scales.len() as f64);
+        match self {
+            Explained::All => (0..to.rows()).for_each(|i| to[(i, i)] += shared),
+            Explained::Same(c) => to.add_scaled(shared, c),
+            Explained::Each { u, c } => {
+                let sum = |k: usize| scales.iter().map(|(d, scale)| scale * c[(k, *d)]).sum::<f64>();
+                let sums: Vec<f64> = (0..u.cols()).map(sum).collect();
+                let scaled = Mat::from_fn(u.rows(), u.cols(), |i, k| u[(i, k)] * sums[k]);
+                linalg::gemm(1.0, &scaled, linalg::Op::N, u, linalg::Op::T, to);
+            }
+        }
+    }
+}
+
+/// The entry of an output, of those of all or the only one.
+fn pick(of: &[f64], output: usize) -> f64 {
+    if of.len() == 1 { of[0] } else { of[output] }
 }
 
 impl Posterior {
@@ -129,14 +205,17 @@ impl Posterior {
 
     /// σ² of every output, in the units of the data.
     pub fn noise_variance(&self) -> Vec<f64> {
-        self.scaling.scale.iter().map(|s| self.noise * s * s).collect()
+        self.scaling.variances(&self.noise)
     }
 
-    /// k L⁻ᵀCL⁻¹ of rows k.
+    /// k L⁻ᵀCL⁻¹ of rows k, for outputs that share C.
     pub(crate) fn r_times(&self, f: &Factors, k: &Mat) -> Mat {
         let mut white = k.t();
         self.l.solve_l(&mut white);
-        let mut out = f.c.as_ref().map_or_else(|| white.clone(), |c| linalg::mul(c, &white));
+        let mut out = match &f.c {
+            Explained::Same(c) => linalg::mul(c, &white),
+            _ => white.clone(),
+        };
         self.l.solve_lt(&mut out);
         out.t()
     }
@@ -198,20 +277,22 @@ impl Posterior {
             let expected = format!("one of the {} outputs, from 0", self.outputs());
             return Err(Error::invalid("output", expected, output));
         };
-        let mut cov = self.joint_scaled(f, &x);
+        let place = f.columns.iter().position(|c| *c == output).expect("a column of its own factors");
+        let mut cov = self.joint_scaled(f, place, &x);
         let scale = self.scaling.scale[output];
         cov.scale(scale);
         cov.scale(scale);
         if cov.is_finite() { Ok(cov) } else { Err(Error::not_finite("a predictive covariance")) }
     }
 
-    fn joint_scaled(&self, f: &Factors, x: &Mat) -> Mat {
+    /// The covariance of the output at a place of its factors.
+    fn joint_scaled(&self, f: &Factors, place: usize, x: &Mat) -> Mat {
         let mut k = Mat::zeros(x.rows(), self.z.rows());
         self.kernel.cross(x, &self.z, &mut k);
         let mut white = k.t();
         self.l.solve_l(&mut white);
-        let explained = match &f.c {
-            Some(c) => linalg::mul_tn(&white, &linalg::mul(c, &white)),
+        let explained = match f.c.of(place) {
+            Some(c) => linalg::mul_tn(&white, &linalg::mul(&c, &white)),
             None => linalg::mul_tn(&white, &white),
         };
         let mut cov = gram::gram(&*self.kernel, x);
@@ -227,16 +308,21 @@ impl Posterior {
     pub fn sample(&self, x: &Mat, count: usize, seed: u64) -> Result<Vec<Mat>> {
         let mean = self.predict(x)?.mean;
         let scaled = self.places(x)?;
-        let roots: Vec<Mat> =
-            self.factors.iter().map(|f| root(&self.joint_scaled(f, &scaled))).collect::<Result<_>>()?;
+        let mut roots: Vec<(Vec<usize>, Mat)> = Vec::new();
+        for f in &self.factors {
+            for places in f.alike() {
+                let columns = places.iter().map(|&j| f.columns[j]).collect();
+                roots.push((columns, root(&self.joint_scaled(f, places[0], &scaled))?));
+            }
+        }
         let draw = |s: usize| {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             rng.set_stream(s as u64);
             let noise = Mat::from_fn(mean.rows(), mean.cols(), |_, _| StandardNormal.sample(&mut rng));
             let mut out = mean.clone();
-            for (f, root) in self.factors.iter().zip(&roots) {
-                let own = linalg::mul(root, &noise.select_cols(&f.columns));
-                for (j, &column) in f.columns.iter().enumerate() {
+            for (columns, root) in &roots {
+                let own = linalg::mul(root, &noise.select_cols(columns));
+                for (j, &column) in columns.iter().enumerate() {
                     let scale = self.scaling.scale[column];
                     (0..out.rows()).for_each(|i| out[(i, column)] += scale * own[(i, j)]);
                 }
@@ -274,13 +360,11 @@ impl Posterior {
         self.l.solve_rows(&mut white);
         let (mut mean, mut var) = (Mat::zeros(n, d), Mat::zeros(n, d));
         for (f, part) in self.factors.iter().zip(&means) {
-            let weighted = f.c.as_ref().map(|c| linalg::mul(&white, c));
-            let weighted = weighted.as_ref().unwrap_or(&white);
+            let explained = f.explained_rows(&white);
             for i in 0..n {
-                let explained: f64 = white.row(i).iter().zip(weighted.row(i)).map(|(a, b)| a * b).sum();
                 for (j, &column) in f.columns.iter().enumerate() {
                     mean[(i, column)] = part[(i, j)];
-                    var[(i, column)] = at_least_zero(prior[i] - explained);
+                    var[(i, column)] = at_least_zero(prior[i] - pick(explained.row(i), j));
                 }
             }
         }
@@ -310,8 +394,9 @@ impl Posterior {
             for f in &self.factors {
                 let own = linalg::mul(&psi.psi1, &f.alpha);
                 let spread = linalg::mul(&psi.psi2, &f.v);
-                let rest = psi.psi0 - f.explained(&psi.psi2);
+                let explained = f.explained(&psi.psi2);
                 for (j, &column) in f.columns.iter().enumerate() {
+                    let rest = psi.psi0 - pick(&explained, j);
                     let second: f64 = (0..self.z.rows()).map(|i| f.v[(i, j)] * spread[(i, j)]).sum();
                     mean[column] = own[(0, j)];
                     var[column] = at_least_zero(rest) + second - own[(0, j)].powi(2);
@@ -369,8 +454,10 @@ impl Posterior {
         self.each_row(q, |row, psi| {
             let mut rest = vec![0.0; d];
             for f in &self.factors {
-                let own = at_least_zero(psi.psi0 - f.explained(&psi.psi2));
-                f.columns.iter().for_each(|&column| rest[column] = own);
+                let explained = f.explained(&psi.psi2);
+                for (j, &column) in f.columns.iter().enumerate() {
+                    rest[column] = at_least_zero(psi.psi0 - pick(&explained, j));
+                }
             }
             let mean = linalg::mul(&psi.psi1, &alpha);
             let second = linalg::mul_tn(&v, &linalg::mul(&psi.psi2, &v));

@@ -51,6 +51,9 @@ pub struct Args {
     /// How Ψ-statistics are computed: auto, analytic, unscented, gauss_hermite(points=3), … [default: auto]
     #[arg(long, short, value_name = "RULE", help_heading = "Model")]
     expectation: Option<String>,
+    /// Whose noise variance is: shared by all columns, or columns, one each [default: shared]
+    #[arg(long, value_name = "WHOSE", value_parser = ["shared", "columns"], help_heading = "Model")]
+    noise: Option<String>,
     /// What is known of latent positions: normal, "times(column=day, std=0.1)" [default: normal]
     #[arg(long, value_name = "PRIOR", help_heading = "Model")]
     prior: Option<String>,
@@ -144,6 +147,7 @@ impl Args {
             kernel: self.kernel.clone(),
             expectation: self.expectation.clone(),
             max_nodes: self.max_nodes,
+            noise_kind: self.noise.as_deref().map(str::parse).transpose()?,
             prior: self.prior.clone(),
             latent_dim: self.latent_dim,
             inducing: self.inducing,

@@ -41,6 +41,7 @@ impl Args {
             max_nodes: self.max_nodes,
             latent_dim: self.latent_dim,
             inducing: self.inducing,
+            noise_kind: self.noise.as_deref().map(str::parse).transpose()?,
             scale: self.scale.as_deref().map(str::parse).transpose()?,
             mean: self.mean.map(Into::into),
             weight_prior: self.weight_prior.as_ref().map(name),

@@ -96,6 +96,9 @@ pub struct Args {
     /// A kernel expression, such as matern32 or "rbf + linear" [default: rbf]
     #[arg(long, short, value_name = "KERNEL", help_heading = "Model")]
     kernel: Option<String>,
+    /// Whose noise variance is: shared by all targets, or columns, one each (sparse) [default: shared]
+    #[arg(long, value_name = "WHOSE", value_parser = ["shared", "columns"], help_heading = "Model")]
+    noise: Option<String>,
     /// Number of inducing inputs, at most one a row [default: 50 for sparse, 20 for spgp-dr and vdmgp]
     #[arg(long, short = 'M', value_name = "M", help_heading = "Model")]
     inducing: Option<usize>,

@@ -107,3 +107,31 @@ fn regressions_are_drawn_and_reported() {
     folder.ok("report c.lgp --out c.html");
     assert!(!folder.files().contains(&"g.svg".to_string()));
 }
+
+#[test]
+fn every_column_has_its_noise_where_that_is_asked_for() {
+    let folder = folder();
+    let label = label(&folder);
+    for model in ["bayesian-gplvm", "gplvm", "ppca"] {
+        let fit = |noise: &str| {
+            let options =
+                format!("--labels {label} --model {model} --latent-dim 1 --max-iter 8 --noise {noise}");
+            folder.json(&format!("fit iris.csv {options} --out m.lgp --json"))
+        };
+        let shared = fit("shared");
+        assert!(shared["noise_variances"].is_null(), "{shared}");
+        let all = fit("columns");
+        let each: Vec<f64> =
+            all["noise_variances"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+        assert!(each.len() == 4 && each.iter().any(|v| (v - each[0]).abs() > 1e-6), "{each:?}");
+        let mean = all["noise_variance"].as_f64().unwrap();
+        assert!((mean - each.iter().sum::<f64>() / 4.0).abs() < 1e-12, "{model}");
+        let words = folder.ok("inspect m.lgp");
+        assert!(words.contains("variance of each column, from"), "{words}");
+        assert!(folder.json("impute m.lgp holes.csv --json")["missing"] == 3);
+        folder.ok("report m.lgp --out m.html");
+    }
+    let wrong = folder.run("regress iris.csv --target x --model gp --noise columns");
+    assert!(wrong.code == 2 && wrong.err.contains("--noise has no effect on --model gp"), "{wrong:?}");
+    assert_eq!(folder.run(&format!("fit iris.csv --labels {label} --noise own")).code, 2);
+}

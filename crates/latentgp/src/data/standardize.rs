@@ -174,6 +174,12 @@ impl Scaling {
         Ok(Mat::from_fn(v.rows(), v.cols(), |n, d| v[(n, d)] * self.scale[d] * self.scale[d]))
     }
 
+    /// scale² · v of one variance of every column, or of one that all columns share.
+    pub fn variances(&self, v: &[f64]) -> Vec<f64> {
+        let each = v.iter().copied().cycle();
+        self.scale.iter().zip(each).map(|(scale, v)| v * scale * scale).collect()
+    }
+
     /// −Σ_d n_d ln scale_d: what the log density of the scaled data lacks to be that of the data as given.
     ///
     /// # Panics

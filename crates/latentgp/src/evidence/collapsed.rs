@@ -11,7 +11,7 @@
 //!
 //! log|Kzz| − log|Kzz + βΨ2| of the usual writing is −log|B|: no small difference of large numbers, and
 //! no Kzz⁻¹. Y enters through P and tr YᵀY only, so that a missing cell is a zero in Y and a row less in
-//! that output's Ψ0, Ψ2 and N.
+//! that output's Ψ0, Ψ2 and N. Outputs with a noise of their own each: [`collapsed_columns`](super::collapsed_columns()).
 //!
 //! Outputs may themselves be uncertain, q(y_nd) = N(μ_nd, λ_nd), as those of a layer whose outputs are the next one's
 //! inputs. With inducing values that do not depend on Y, F is the bound of E[log p(Y)] over q(Y): μ takes the place of Y and
@@ -82,10 +82,13 @@ pub struct OutputsGrad<'a> {
     pub var: &'a mut Mat,
 }
 
-/// Adds μ̄ and λ̄ of uncertain outputs with means μ, from Ψ1P̄, both N×D. A missing cell, NaN in μ, has none.
-pub fn outputs_adjoint(mean: &Mat, psi1_p_bar: &Mat, beta: f64, grad: OutputsGrad<'_>) {
+/// Adds μ̄ and λ̄ of uncertain outputs with means μ, from Ψ1P̄, both N×D; `beta` is one for all outputs or one for each.
+/// A missing cell, NaN in μ, has none.
+pub fn outputs_adjoint(mean: &Mat, psi1_p_bar: &Mat, beta: &[f64], grad: OutputsGrad<'_>) {
     let bars = grad.mean.as_mut_slice().iter_mut().zip(grad.var.as_mut_slice());
-    for ((mean, pulled), (mean_bar, var_bar)) in mean.as_slice().iter().zip(psi1_p_bar.as_slice()).zip(bars) {
+    // Rows are as long as `beta`, or any number of cells has the only one.
+    let cells = mean.as_slice().iter().zip(psi1_p_bar.as_slice()).zip(beta.iter().cycle());
+    for (((mean, pulled), beta), (mean_bar, var_bar)) in cells.zip(bars) {
         if !mean.is_nan() {
             *mean_bar += pulled - beta * mean;
             *var_bar -= 0.5 * beta;
@@ -102,12 +105,22 @@ impl Collapse<'_> {
     ///
     /// Such a bound can grow beyond all limits, and an optimiser would go there.
     pub fn check_digits(&self, nonnegative: impl FnOnce() -> bool) -> Result<()> {
-        if 0.5 * self.beta * (self.a.trace() - self.psi0) > ROUNDING * self.rows as f64 && nonnegative() {
-            let what = "the covariance of the data given the inducing values".into();
-            return Err(Error::NotPositiveDefinite { what, jitter: self.kzz.jitter() });
-        }
-        Ok(())
+        check_digits(self.beta * (self.a.trace() - self.psi0), self.rows, self.kzz, nonnegative)
     }
+}
+
+/// Of `excess` = β(tr A − Ψ0).
+pub(super) fn check_digits(
+    excess: f64,
+    rows: usize,
+    kzz: &Cholesky,
+    nonnegative: impl FnOnce() -> bool,
+) -> Result<()> {
+    if 0.5 * excess > ROUNDING * rows as f64 && nonnegative() {
+        let what = "the covariance of the data given the inducing values".into();
+        return Err(Error::NotPositiveDefinite { what, jitter: kzz.jitter() });
+    }
+    Ok(())
 }
 
 /// The bound. Errs when B has no Cholesky factor, which negative weights in Ψ2 or a huge β bring about,
@@ -228,7 +241,7 @@ mod tests {
             let mut pulled = linalg::mul(&self.psi1, &found.alpha);
             pulled.scale(BETA);
             let [mut mean_bar, mut var_bar] = [(); 2].map(|()| Mat::zeros(N, mean.cols()));
-            outputs_adjoint(mean, &pulled, BETA, OutputsGrad { mean: &mut mean_bar, var: &mut var_bar });
+            outputs_adjoint(mean, &pulled, &[BETA], OutputsGrad { mean: &mut mean_bar, var: &mut var_bar });
             (found.value, [mean_bar.into_vec(), var_bar.into_vec()].concat())
         }
 

@@ -127,12 +127,13 @@ impl Store for Trained {
         let expectation = h.expectation.parse()?;
         let [mean, var] = ["mean", "var"].map(|name| file.tensor(name).cloned());
         let q = Gaussians::new(mean?, var?)?;
-        let (z, noise) = (file.tensor("z")?.clone(), file.tensor("noise")?.clone());
-        if (q.dim(), z.rows(), noise.len()) != (h.latent_dim, h.inducing, 1) {
+        let (z, noise) = (file.tensor("z")?.clone(), file.noise(h.d)?);
+        if (q.dim(), z.rows()) != (h.latent_dim, h.inducing) {
             return Err(damaged("the sizes in its header are not those of its arrays"));
         }
         let outputs = Outputs::new(y);
-        let mut model = BayesianGplvm::new(outputs, h.scaling, kernel, expectation, q, z, noise[(0, 0)])?;
+        let mut model = BayesianGplvm::new(outputs, h.scaling, kernel, expectation, q, z, noise.get())?;
+        model.noise = noise;
         let prior = h.prior.as_deref().unwrap_or(USUAL);
         model.set_prior(take_prior(prior, "prior", (h.n, h.latent_dim), &mut file)?)?;
         take_params(&mut model, &h.params, &mut file)?;

@@ -93,7 +93,7 @@ impl Store for TrainedSpace {
                     file.tensors.insert(name.into(), row(of)?);
                 }
                 file.tensors.insert("w".into(), m.w.clone());
-                file.tensors.insert("noise".into(), Mat::filled(1, 1, m.noise));
+                file.tensors.insert("noise".into(), row(&m.noise)?);
                 file.tensors.insert("y".into(), y.clone());
             }
         }
@@ -128,6 +128,7 @@ impl Store for TrainedSpace {
                 }
                 let prior = if h.standard_normal { LatentPrior::StandardNormal } else { LatentPrior::None };
                 let mut model = Gplvm::new(Outputs::new(y), h.scaling, kernel, x, prior, 0.1)?;
+                model.noise = file.noise(h.d)?;
                 take_params(&mut model, &h.params, &mut file)?;
                 let expectation = h.expectation.ok_or_else(|| damaged("its expectation is missing"))?;
                 model.expectation = expectation.parse()?;
@@ -136,10 +137,11 @@ impl Store for TrainedSpace {
             "ppca" => {
                 let w = file.take("w", h.d, h.latent_dim)?;
                 let mean = file.take("mean", 1, h.d)?;
-                let noise = file.take("noise", 1, 1)?[(0, 0)];
+                let noise = file.noise(h.d)?.value.into_vec();
                 let eigenvalues = file.tensor("eigenvalues")?.clone();
                 let finite = w.is_finite() && mean.is_finite() && eigenvalues.is_finite();
-                if !(finite && noise > 0.0 && noise.is_finite() && h.latent_dim > 0) {
+                let positive = noise.iter().all(|v| *v > 0.0 && v.is_finite());
+                if !(finite && positive && h.latent_dim > 0) {
                     return Err(damaged("a number of it is outside its domain"));
                 }
                 let model = Ppca {

@@ -8,6 +8,7 @@ use crate::kernel::{Kernel, Own};
 use crate::likelihood::Observations;
 use crate::mat::Mat;
 use crate::model::{Jitter, Supervised};
+use crate::param::Param;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +54,15 @@ impl ModelFile {
     pub fn field<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
         let value = self.header.get(key).cloned().unwrap_or_default();
         serde_json::from_value(value).map_err(|e| damaged(format!("in the header, `{key}`: {e}")))
+    }
+
+    /// The noise of so many outputs: one of all, or one of each.
+    pub(crate) fn noise(&self, outputs: usize) -> Result<Param> {
+        let value = self.tensor("noise")?;
+        match value.rows() == 1 && [1, outputs].contains(&value.cols()) {
+            true => Ok(Param::positive(value.clone())),
+            false => Err(damaged("its noise does not fit its columns")),
+        }
     }
 
     /// The fitted kernel, of `dim` columns.

@@ -15,7 +15,7 @@ pub use latent::space::{LatentSpace, Placed};
 pub(crate) use regression::restore as restore_regression;
 pub use regression::*;
 pub use series::narx::{self, Narx, NarxOptions};
-pub use shared::noise::{NOISE_FLOOR, noise_at_floor};
+pub use shared::noise::{NOISE_FLOOR, NoiseKind, noise_at_floor};
 pub use shared::outputs::Outputs;
 pub use shared::prior;
 pub use shared::sparse_bound::Jitter;

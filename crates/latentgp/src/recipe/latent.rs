@@ -20,6 +20,7 @@ impl Recipe {
                 let how = PpcaOptions {
                     latent_dim: self.latent_dim.unwrap_or(usual.latent_dim),
                     scale: self.scale(),
+                    noise_kind: self.noise_kind.unwrap_or_default(),
                     max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
                     ..usual
                 };
@@ -31,6 +32,7 @@ impl Recipe {
                     latent_dim: self.latent_dim.unwrap_or(usual.latent_dim),
                     scale: self.scale(),
                     noise: self.noise.unwrap_or(usual.noise),
+                    noise_kind: self.noise_kind.unwrap_or_default(),
                     hold: self.hold.unwrap_or(usual.hold),
                     max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
                     restarts: self.restarts.unwrap_or(usual.restarts),
@@ -55,6 +57,7 @@ impl Recipe {
                     expectation: self.rule(&*kernel, latent_dim)?,
                     scale: self.scale(),
                     noise: self.noise.unwrap_or(usual.noise),
+                    noise_kind: self.noise_kind.unwrap_or_default(),
                     variance: self.variance.unwrap_or(usual.variance),
                     hold: self.hold.unwrap_or(usual.hold),
                     max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),

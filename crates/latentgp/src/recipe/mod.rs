@@ -37,7 +37,7 @@ use crate::fit::{self, Fitted, OnIteration, Plan, Run, Schedule};
 use crate::kernel::{self, Kernel};
 use crate::likelihood::{self, Kind};
 use crate::mat::Mat;
-use crate::model::{BayesianGplvm, Jitter, LatentSpace, MeanKind, Model, Narx, Regressor};
+use crate::model::{BayesianGplvm, Jitter, LatentSpace, MeanKind, Model, Narx, NoiseKind, Regressor};
 use serde::{Deserialize, Serialize};
 
 /// What to fit and how. What is `None` is chosen by the model.
@@ -73,6 +73,8 @@ pub struct Recipe {
     pub lags: Option<Lags>,
     /// The start of σ², as a part of the variance of the scaled data.
     pub noise: Option<f64>,
+    /// Whose σ² is.
+    pub noise_kind: Option<NoiseKind>,
     /// The start of the latent variances.
     pub variance: Option<f64>,
     /// Iterations with the noise held.

@@ -4,7 +4,7 @@ use super::Recipe;
 use super::regression::{Entry, REGRESSIONS};
 use crate::error::{Error, Result};
 use crate::expectation;
-use crate::model::{SparseOptions, Training, VdmgpTraining};
+use crate::model::{NoiseKind, SparseOptions, Training, VdmgpTraining};
 
 /// What a model is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,9 @@ pub const OPTIONS: [&str; 18] = [
     "restarts",
 ];
 
+/// Whose the noise is, which users call `noise`.
+pub(super) const NOISE_KIND: &str = "noise_kind";
+
 impl Recipe {
     /// Errs where an option has no effect on the model or a number is outside its domain.
     pub fn check(&self) -> Result<()> {
@@ -107,13 +110,14 @@ impl Recipe {
             (self.prior.is_some(), model == "bayesian-gplvm", "prior"),
             (self.lags.is_some(), family == Family::Series, "lags"),
             (self.noise.is_some(), model != "ppca", "noise"),
+            (self.noise_kind == Some(NoiseKind::Columns), latent, NOISE_KIND),
             (self.variance.is_some(), model == "bayesian-gplvm", "variance"),
             (self.hold.is_some(), matches!(model, "bayesian-gplvm" | "gplvm"), "hold"),
             (self.restarts.is_some(), model != "ppca", "restarts"),
         ] {
             let works = regression.map_or(works, |entry| entry.has(option, self));
             if given && !works {
-                return Err(self.no_effect(option));
+                return Err(self.no_effect(if option == NOISE_KIND { "noise" } else { option }));
             }
         }
         for (value, option) in [
@@ -160,6 +164,7 @@ impl Recipe {
                 "inducing" => number(of.inducing),
                 "scale" => of.scale.map(|s| s.to_string()),
                 "prior" => of.prior.clone(),
+                "noise" => of.noise_kind.map(|kind| kind.to_string()),
                 "mean" => of.mean.map(|m| format!("{m:?}").to_lowercase()),
                 "weight_prior" => of.weight_prior.clone(),
                 "fitc" => of.fitc.then(|| "true".to_string()),
@@ -177,6 +182,7 @@ impl Recipe {
                 ("expectation", _) => "auto".into(),
                 ("scale", _) => stored.scale().to_string(),
                 ("restarts", _) => "1".into(),
+                ("noise", _) => NoiseKind::Shared.to_string(),
                 _ => "none".into(),
             }
         };

@@ -1,5 +1,6 @@
 //! Regressions of values, classes and counts.
 
+use super::options::NOISE_KIND;
 use super::{Job, Learnt, Recipe, job};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
@@ -43,7 +44,7 @@ pub const REGRESSIONS: [Entry; 5] = [
         name: "sparse",
         kernel: "rbf",
         about: "Inducing inputs; inputs may be missing or have errors",
-        options: &["kernel", "inducing", "fitc", "expectation", "scale", "noise", "restarts"],
+        options: &["kernel", "inducing", "fitc", "expectation", "scale", "noise", NOISE_KIND, "restarts"],
         observed: Some(&["likelihood", "kernel", "inducing", "restarts"]),
     },
     Entry {
@@ -84,7 +85,9 @@ impl Entry {
     /// Whether an option has an effect.
     pub(super) fn has(&self, option: &str, of: &Recipe) -> bool {
         match of.is_gaussian() {
-            true => self.options.contains(&option) && !(of.fitc && option == "expectation"),
+            true => {
+                self.options.contains(&option) && !(of.fitc && matches!(option, "expectation" | NOISE_KIND))
+            }
             false => self.observed.is_some_and(|options| options.contains(&option)),
         }
     }
@@ -159,6 +162,7 @@ impl Recipe {
                     scale: self.scale(),
                     scale_inputs: Scale::Standardize,
                     noise: self.noise.unwrap_or(usual.noise),
+                    noise_kind: self.noise_kind.unwrap_or_default(),
                     expectation: self.rule(&*kernel, dim)?,
                     jitter: self.jitter_or(usual.jitter),
                     seed: self.seed,

@@ -22,7 +22,7 @@ pub fn run(file: &Value, errors: &mut Errors) {
     let mut eigenvalues = model.eigenvalues.clone();
     eigenvalues.resize(y.cols(), 0.0);
     errors.compare("eigenvalues", &eigenvalues, &numbers(&file["eigenvalues"]), VALUE);
-    errors.compare("sigma2", &[model.noise], &numbers(&file["sigma2"]), VALUE);
+    errors.compare("sigma2", &model.noise, &numbers(&file["sigma2"]), VALUE);
     let theirs = mat(&file["W"]);
     let outer = |w: &Mat| linalg::mul_nt(w, w);
     errors.compare("WWᵀ", outer(&model.w).as_slice(), outer(&theirs).as_slice(), VALUE);
@@ -30,7 +30,7 @@ pub fn run(file: &Value, errors: &mut Errors) {
     errors.compare("log_likelihood", &[value], &numbers(&file["log_likelihood"]), VALUE);
     if has("marginal_cov") {
         let mut c = outer(&model.w);
-        (0..c.rows()).for_each(|i| c[(i, i)] += model.noise);
+        (0..c.rows()).for_each(|i| c[(i, i)] += model.noise[0]);
         errors.compare("marginal_cov", c.as_slice(), &numbers(&file["marginal_cov"]), VALUE);
     }
 
@@ -51,11 +51,11 @@ pub fn run(file: &Value, errors: &mut Errors) {
         posterior(&turned, &y, &file["rotated_posterior_mean"], "rotated_posterior_mean", errors);
     }
     if let Some(off) = file.get("off_optimum") {
-        let away = Ppca { w: mat(&off["W"]), noise: number(&off["sigma2"]), ..model.clone() };
+        let away = Ppca { w: mat(&off["W"]), noise: vec![number(&off["sigma2"])], ..model.clone() };
         let grad = away.gradient(&y).expect("a gradient");
         errors.compare("off_optimum log_likelihood", &[grad.value], &numbers(&off["log_likelihood"]), VALUE);
         errors.compare("off_optimum grad_W", grad.w.as_slice(), &numbers(&off["grad_W"]), GRADIENT);
-        errors.compare("off_optimum grad_sigma2", &[grad.noise], &numbers(&off["grad_sigma2"]), GRADIENT);
+        errors.compare("off_optimum grad_sigma2", &grad.noise, &numbers(&off["grad_sigma2"]), GRADIENT);
     }
 }
 

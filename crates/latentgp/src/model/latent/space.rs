@@ -61,18 +61,18 @@ impl LatentSpace {
         y.as_slice().iter().filter(|v| v.is_nan()).count()
     }
 
-    /// σ², in the units of the scaled data.
-    pub fn noise(&self) -> f64 {
+    /// σ² of all columns or of each, in the units of the scaled data.
+    pub fn noise(&self) -> &[f64] {
         match self {
-            LatentSpace::Gplvm(m) => m.noise.get(),
-            LatentSpace::Ppca(m, _) => m.noise,
+            LatentSpace::Gplvm(m) => m.noise.as_slice(),
+            LatentSpace::Ppca(m, _) => &m.noise,
         }
     }
 
     /// σ² of every column, in the units of the data.
     pub fn noise_variance(&self) -> Vec<f64> {
         match self {
-            LatentSpace::Gplvm(m) => m.scaling.scale.iter().map(|s| m.noise.get() * s * s).collect(),
+            LatentSpace::Gplvm(m) => m.scaling.variances(m.noise.as_slice()),
             LatentSpace::Ppca(m, _) => m.noise_variance(),
         }
     }

@@ -153,7 +153,7 @@ impl Regression {
         ExactProcess {
             kernel: &*self.kernel,
             x: &self.x,
-            noise: self.noise.get(),
+            noise: self.noise.as_slice(),
             outputs: &self.outputs,
             residuals,
         }
@@ -246,8 +246,7 @@ impl Model for Regression {
         let (noise, mean) = rest.split_at_mut(1);
         let mut residual_bar = Mat::zeros(residuals.rows(), residuals.cols());
         let wanted = (self.mean != Mean::Zero).then_some(&mut residual_bar);
-        let value =
-            process.evidence(Some(ExactGrad { theta, noise: &mut noise[0], x: None, residuals: wanted }))?;
+        let value = process.evidence(Some(ExactGrad { theta, noise, x: None, residuals: wanted }))?;
         residual_bar.scale(-1.0);
         self.mean.adjoint(&self.x, &residual_bar, mean);
         if !all_finite(grad) {
@@ -262,7 +261,7 @@ impl Model for Regression {
         Ok(Posterior {
             kernel: self.kernel.clone(),
             z: self.x.clone(),
-            noise: self.noise.get(),
+            noise: vec![self.noise.get(); self.outputs.d()],
             l: l.into(),
             factors,
             expectation: self.expectation.clone(),

@@ -223,7 +223,7 @@ impl Model for LinearRegression {
             factors: each.collect::<Result<_>>()?,
             kernel: Box::new(self.kernel.clone()),
             z: Mat::eye(q),
-            noise: self.noise.get(),
+            noise: vec![self.noise.get(); self.outputs.d()],
             l: l.into(),
             expectation: self.expectation.clone(),
             scaling: self.scaling.clone(),

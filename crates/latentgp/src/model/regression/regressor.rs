@@ -49,7 +49,7 @@ pub trait Regressor: Model + Send + Sync {
     /// A copy.
     fn boxed(&self) -> Box<dyn Regressor>;
 
-    /// σ² in the units of the scaled targets, and these units, where the noise is Gaussian.
+    /// σ² of all targets or of each, in the units of the scaled targets, and these units, where the noise is Gaussian.
     fn noise(&self) -> Option<(&Param, &Scaling)> {
         None
     }
@@ -112,7 +112,7 @@ pub trait Regressor: Model + Send + Sync {
     /// σ² of every output in the units of the data, where the noise is Gaussian.
     fn noise_variance(&self) -> Option<Vec<f64>> {
         let (noise, units) = self.noise()?;
-        Some(units.scale.iter().map(|scale| noise.get() * scale * scale).collect())
+        Some(units.variances(noise.as_slice()))
     }
 
     /// Whether the noise ended at its floor, see [`noise_at_floor`]: there is none, or the fit is degenerate.

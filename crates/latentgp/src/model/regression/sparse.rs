@@ -18,7 +18,7 @@ use crate::fit::{Fitted, OnIteration, Restarts};
 use crate::kernel::Kernel;
 use crate::mat::{Mat, all_finite};
 use crate::model::regression::exact::check_inputs;
-use crate::model::shared::noise::noise_param;
+use crate::model::shared::noise::{NoiseKind, noise_param_by};
 use crate::model::shared::sparse_bound::{BoundGrad, SparseBound};
 use crate::model::shared::starts::spread_out;
 use crate::model::shared::uncertain_inputs::UncertainInputs;
@@ -41,6 +41,8 @@ pub struct SparseOptions {
     pub scale_inputs: Scale,
     /// The start of σ², as a part of the mean square of the scaled Y.
     pub noise: f64,
+    /// Whose σ² is.
+    pub noise_kind: NoiseKind,
     /// For rows with uncertain inputs.
     pub expectation: Box<dyn Expectation>,
     /// Added to diagonals.
@@ -57,6 +59,7 @@ impl Default for SparseOptions {
             scale: Scale::Standardize,
             scale_inputs: Scale::None,
             noise: 0.1,
+            noise_kind: NoiseKind::Shared,
             expectation: Box::new(expectation::Auto),
             jitter: Jitter::default(),
             seed: 0,
@@ -81,7 +84,7 @@ impl Default for SparseOptions {
 pub struct SparseRegression {
     /// The kernel, of scaled inputs.
     pub kernel: Box<dyn Kernel>,
-    /// σ², in the units of the scaled data.
+    /// σ² of all targets or of each, in the units of the scaled data.
     pub noise: Param,
     /// Z, M×Q, among the scaled inputs.
     pub z: Param,
@@ -135,7 +138,7 @@ impl SparseRegression {
         z.fixed = options.fix_inducing;
         let model = SparseRegression {
             kernel: Box::new(kernel),
-            noise: noise_param(options.noise, &outputs),
+            noise: noise_param_by(options.noise_kind, options.noise, &outputs),
             z,
             x,
             expectation: Mixed(options.expectation.clone()),
@@ -164,7 +167,7 @@ impl SparseRegression {
             kernel: &*self.kernel,
             expectation: &self.expectation,
             z: &self.z.value,
-            noise: self.noise.get(),
+            noise: self.noise.as_slice(),
             jitter: self.jitter,
             outputs: &self.outputs,
             scaling: &self.scaling,
@@ -232,13 +235,12 @@ impl Model for SparseRegression {
         };
         grad.fill(0.0);
         let (theta, rest) = grad.split_at_mut(param::count(&self.kernel));
-        let (noise, rest) = rest.split_at_mut(1);
+        let (noise, rest) = rest.split_at_mut(self.noise.len());
         let (z_slot, rest) = rest.split_at_mut(self.z.len());
         let (mean_slot, var_slot) = rest.split_at_mut(self.x.cells.len());
         let mut z = Mat::zeros(self.z.value.rows(), self.z.value.cols());
         let (mut mean, mut var) = (Mat::zeros(q.n(), q.dim()), Mat::zeros(q.n(), q.dim()));
-        let (z_bar, noise) = (&mut z, &mut noise[0]);
-        let bars = BoundGrad { theta, noise, z: z_bar, mean: &mut mean, var: &mut var, outputs: None };
+        let bars = BoundGrad { theta, noise, z: &mut z, mean: &mut mean, var: &mut var, outputs: None };
         let (value, ()) = self.bound().gradient(&q, bars, |_, _| ())?;
         z_slot.copy_from_slice(z.as_slice());
         for (c, &at) in self.x.cells.iter().enumerate() {

@@ -1,10 +1,48 @@
-//! The noise variance of every model that fits one: where it starts and what it stays above.
+//! The noise variance of every model that fits one, shared by all outputs or one for each: where it starts and what it
+//! stays above.
 //!
 //! Data without noise, and models that can follow every observation, would drive σ² to 0, where rounding decides
 //! what the evidence is.
 
+use crate::error::{Error, Result};
+use crate::mat::Mat;
 use crate::model::Outputs;
 use crate::param::{Param, Transform};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Whose a noise variance is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NoiseKind {
+    /// One of all outputs, in the units of the scaled data.
+    #[default]
+    Shared,
+    /// One for every output.
+    Columns,
+}
+
+impl fmt::Display for NoiseKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NoiseKind::Shared => "shared",
+            NoiseKind::Columns => "columns",
+        })
+    }
+}
+
+impl FromStr for NoiseKind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "shared" => Ok(NoiseKind::Shared),
+            "columns" => Ok(NoiseKind::Columns),
+            other => Err(Error::invalid("noise", "shared or columns", other)),
+        }
+    }
+}
 
 /// σ² stays above this part of the mean square of the scaled targets: a thousandth of their standard deviation.
 pub const NOISE_FLOOR: f64 = 1e-6;
@@ -18,6 +56,26 @@ pub(crate) fn noise_param(part: f64, outputs: &Outputs) -> Param {
     noise_param_of(part, outputs.groups.iter().map(|g| g.yy).sum::<f64>() / cells.max(1) as f64)
 }
 
+/// The same of either kind. Each output's own starts at that part of its own mean square, and the floor is that of the
+/// output with the least.
+pub(crate) fn noise_param_by(kind: NoiseKind, part: f64, outputs: &Outputs) -> Param {
+    if kind == NoiseKind::Shared || outputs.d() == 1 {
+        return noise_param(part, outputs);
+    }
+    let mut squares = vec![0.0; outputs.d()];
+    for group in &outputs.groups {
+        for (&column, yy) in group.columns.iter().zip(&group.squares) {
+            squares[column] = yy / group.rows.max(1) as f64;
+        }
+    }
+    let each: Vec<Param> = squares.iter().map(|square| noise_param_of(part, *square)).collect();
+    let floor = |p: &Param| if let Transform::Above { lo } = p.transform { lo } else { 0.0 };
+    let lo = each.iter().map(floor).fold(f64::INFINITY, f64::min);
+    let mut noise = Param::positive(Mat::from_fn(1, each.len(), |_, j| each[j].get()));
+    noise.transform = Transform::Above { lo };
+    noise
+}
+
 /// The same, of a mean square that is known.
 pub(crate) fn noise_param_of(part: f64, square: f64) -> Param {
     let unit = if square > 1e-250 && square.is_finite() { square } else { 1.0 };
@@ -29,11 +87,19 @@ pub(crate) fn noise_param_of(part: f64, square: f64) -> Param {
     noise
 }
 
-/// Whether a fit drove σ² to its floor: there is no noise, or none that this model can tell from its function.
+/// Whether a fit drove σ², or that of any output, to its floor: there is no noise, or none that this model can tell from its function.
 pub fn noise_at_floor(noise: &Param) -> bool {
     match noise.transform {
-        Transform::Above { lo } => !noise.fixed && noise.get() < AT_FLOOR * lo,
+        Transform::Above { lo } => !noise.fixed && noise.as_slice().iter().any(|v| *v < AT_FLOOR * lo),
         _ => false,
+    }
+}
+
+/// σ² of `outputs` outputs, of a parameter that has one for all or one for each.
+pub(crate) fn of_each(noise: &Param, outputs: usize) -> Vec<f64> {
+    match noise.len() {
+        1 => vec![noise.get(); outputs],
+        _ => noise.as_slice().to_vec(),
     }
 }
 
@@ -51,6 +117,24 @@ mod tests {
         assert!(noise_param(-1.0, &outputs).check("noise").is_err());
         assert!(noise_param(f64::NAN, &outputs).check("noise").is_err());
         assert!(noise_param(0.1, &Outputs::new(Mat::zeros(2, 1))).check("noise").is_ok());
+    }
+
+    #[test]
+    fn each_column_starts_at_its_own_part_above_the_floor_of_the_least() {
+        let y = Mat::from_rows(&[[3.0, 0.3, 0.0], [-3.0, f64::NAN, 0.0]]);
+        let noise = noise_param_by(NoiseKind::Columns, 0.1, &Outputs::new(y.clone()));
+        let expected = [0.9, 0.009, 0.1];
+        assert!(noise.as_slice().iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{noise:?}");
+        assert!(
+            matches!(noise.transform, Transform::Above { lo } if (lo - 0.09 * NOISE_FLOOR).abs() < 1e-12)
+        );
+        let (outputs, one) = (Outputs::new(y.clone()), Outputs::new(y.select_cols(&[0])));
+        assert_eq!(noise_param_by(NoiseKind::Shared, 0.1, &outputs), noise_param(0.1, &outputs));
+        assert_eq!(noise_param_by(NoiseKind::Columns, 0.1, &one), noise_param(0.1, &one));
+        assert!(noise_param_by(NoiseKind::Columns, -1.0, &outputs).check("noise").is_err());
+        assert_eq!((of_each(&noise, 3).len(), of_each(&noise_param(0.1, &outputs), 3).len()), (3, 3));
+        assert_eq!("columns".parse::<NoiseKind>().unwrap().to_string(), "columns");
+        assert!("own".parse::<NoiseKind>().is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use crate::error::{Error, Result};
 use crate::linalg;
 use crate::mat::Mat;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Outputs that were observed at the same rows.
@@ -20,6 +21,8 @@ pub struct Group {
     pub(crate) at: Vec<usize>,
     /// tr YᵀY of these columns, Σ(μ² + λ) of uncertain ones.
     pub yy: f64,
+    /// What each of these columns adds to it.
+    pub squares: Vec<f64>,
 }
 
 /// Rows at which the same columns were observed.
@@ -77,7 +80,9 @@ impl Outputs {
         }
         self.y.as_mut_slice().copy_from_slice(mean.as_slice());
         self.filled = self.zero_filled();
-        self.groups.iter_mut().for_each(|group| group.yy = squares(&self.filled, &group.columns));
+        for group in &mut self.groups {
+            (group.yy, group.squares) = squares(&self.filled, &group.columns);
+        }
         self.add_variances(var)
     }
 
@@ -87,12 +92,14 @@ impl Outputs {
             return Err(Error::shape("variances of the outputs", self.y.shape(), var.shape()));
         }
         for group in &mut self.groups {
-            for (&i, &j) in group.at.iter().flat_map(|i| group.columns.iter().map(move |j| (i, j))) {
+            let cells = group.at.iter().flat_map(|i| group.columns.iter().enumerate().map(move |j| (i, j)));
+            for (&i, (place, &j)) in cells {
                 if !(var[(i, j)] >= 0.0 && var[(i, j)].is_finite()) {
                     let what = "variance of an output";
                     return Err(Error::invalid(what, "a finite number, not negative", var[(i, j)]));
                 }
                 group.yy += var[(i, j)];
+                group.squares[place] += var[(i, j)];
             }
         }
         Ok(())
@@ -120,9 +127,9 @@ impl Outputs {
         let groups = groups
             .into_iter()
             .map(|(seen, columns)| {
-                let yy = squares(&filled, &columns);
+                let (yy, squares) = squares(&filled, &columns);
                 let at: Vec<usize> = (0..n).filter(|i| seen[*i]).collect();
-                Group { columns, rows: at.len(), at, yy }
+                Group { columns, rows: at.len(), at, yy, squares }
             })
             .collect();
         Outputs { y, filled, groups, patterns }
@@ -176,16 +183,25 @@ impl Outputs {
         (distances.iter().take(count).map(|d| d.1).collect(), exact)
     }
 
+    /// Y with zeros for missing cells; unless its columns are wanted themselves, wide data have a root of YYᵀ in its place.
+    pub(crate) fn cells(&self, columns: bool) -> Cow<'_, Mat> {
+        match columns && self.filled.cols() != self.d() {
+            true => Cow::Owned(self.zero_filled()),
+            false => Cow::Borrowed(&self.filled),
+        }
+    }
+
     /// Y with zeros for missing cells, all columns.
     pub(crate) fn zero_filled(&self) -> Mat {
         self.y.map(|v| if v.is_nan() { 0.0 } else { v })
     }
 }
 
-/// The sum of squares of some columns.
-fn squares(y: &Mat, columns: &[usize]) -> f64 {
+/// The sum of squares of some columns, and that of each.
+fn squares(y: &Mat, columns: &[usize]) -> (f64, Vec<f64>) {
     let square = |j: &usize| (0..y.rows()).map(|i| y[(i, *j)].powi(2)).sum::<f64>();
-    columns.iter().map(square).sum()
+    let each: Vec<f64> = columns.iter().map(square).collect();
+    (each.iter().sum(), each)
 }
 
 /// R with RRᵀ = YYᵀ, as wide as Y has rows.

@@ -5,12 +5,17 @@
 //! F = Σ_groups collapsed(Y, Ψ, Kzz, β)
 //! ```
 //!
+//! With a noise of its own for every output a group's bound is `collapsed_columns`.
+//!
 //! Ψ of every row is computed once: a group's Ψ0 and Ψ2 are sums over the patterns of rows that it has.
 
 use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
-use crate::evidence::{Collapse, Collapsed, CollapsedBar, OutputsGrad, collapsed, outputs_adjoint};
+use crate::evidence::{
+    Collapse, CollapseColumns, Collapsed, CollapsedBar, CollapsedColumns, CollapsedColumnsBar, OutputsGrad,
+    collapsed, collapsed_columns, outputs_adjoint,
+};
 use crate::expectation::{Expectation, Gaussians, Psi, PsiGrad, PsiInputs, PsiY};
 use crate::fast::vmath::groups;
 use crate::kernel::{Kernel, KernelGrad};
@@ -19,8 +24,10 @@ use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::model::Outputs;
 use crate::model::shared::kzz;
-use crate::posterior::{Factors, InputMap, Posterior};
+use crate::posterior::{Explained, Factors, InputMap, Posterior};
 use crate::scratch::{self, Buffer};
+use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// What is added to diagonals before they are factored.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +49,8 @@ pub(crate) struct SparseBound<'a> {
     pub kernel: &'a dyn Kernel,
     pub expectation: &'a dyn Expectation,
     pub z: &'a Mat,
-    pub noise: f64,
+    /// σ², of all outputs or of each.
+    pub noise: &'a [f64],
     pub jitter: Jitter,
     pub outputs: &'a Outputs,
     pub scaling: &'a Scaling,
@@ -51,7 +59,7 @@ pub(crate) struct SparseBound<'a> {
 /// Where gradients are added.
 pub(crate) struct BoundGrad<'g> {
     pub theta: &'g mut [f64],
-    pub noise: &'g mut f64,
+    pub noise: &'g mut [f64],
     pub z: &'g mut Mat,
     pub mean: &'g mut Mat,
     pub var: &'g mut Mat,
@@ -106,6 +114,45 @@ struct GroupPsi {
     each: GroupStats,
 }
 
+/// The bound of a group: of outputs with one noise, or with one each.
+enum GroupBound<'a> {
+    Shared(Collapse<'a>, Collapsed),
+    Columns(CollapseColumns<'a>, CollapsedColumns),
+}
+
+/// The bound of a group, α and the adjoints.
+struct GroupBar {
+    value: f64,
+    alpha: Mat,
+    psi0: f64,
+    psi2: Mat,
+    kzz: Mat,
+    /// One of all outputs of the group, or of each.
+    beta: SmallVec<[f64; 1]>,
+}
+
+impl GroupBound<'_> {
+    fn value(&self) -> f64 {
+        match self {
+            GroupBound::Shared(_, c) => c.value,
+            GroupBound::Columns(_, c) => c.value,
+        }
+    }
+
+    fn into_bar(self) -> GroupBar {
+        match self {
+            GroupBound::Shared(of, c) => {
+                let CollapsedBar { psi0, psi2, kzz, beta } = c.bar(&of);
+                GroupBar { value: c.value, alpha: c.alpha, psi0, psi2, kzz, beta: SmallVec::from([beta]) }
+            }
+            GroupBound::Columns(of, c) => {
+                let CollapsedColumnsBar { psi0, psi2, kzz, beta } = c.bar(&of);
+                GroupBar { value: c.value, alpha: c.alpha, psi0, psi2, kzz, beta: SmallVec::from_vec(beta) }
+            }
+        }
+    }
+}
+
 /// Ψ0, L⁻¹Ψ2L⁻ᵀ and P of the only group; Ψ2 is whitened already where a factor was given.
 fn one_group(found: PsiY, whiten: Option<&Cholesky>, kzz: &Cholesky) -> GroupSums {
     let a = if whiten.is_some() { found.psi2 } else { kzz.whiten(&found.psi2) };
@@ -127,7 +174,8 @@ impl SparseBound<'_> {
         let m = self.z.rows();
         let squares = |i: usize| kzz.l().row(i).iter().map(|v| v * v).sum::<f64>();
         let size = (0..m).map(squares).sum::<f64>() / m as f64;
-        f64::EPSILON * kzz.condition() * size / self.noise
+        let noise = self.noise.iter().copied().fold(f64::INFINITY, f64::min);
+        f64::EPSILON * kzz.condition() * size / noise
     }
 
     /// The factor of Kzz where a step needs Ψ2 whitened block by block; `None` where it may be whitened as a whole.
@@ -176,7 +224,7 @@ impl SparseBound<'_> {
     /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all.
     fn group_psi_y(&self, q: &Gaussians, kzz: &Cholesky) -> Result<GroupSums> {
         let GroupPsi { psi1, each } = self.group_psi(q, kzz, self.whiten(kzz))?;
-        Ok((each, blocks::mul_tn(&psi1, &self.outputs.filled)))
+        Ok((each, blocks::mul_tn(&psi1, &self.y())))
     }
 
     /// Errs where rounding would spoil the bound, whatever the outputs are.
@@ -188,9 +236,23 @@ impl SparseBound<'_> {
         Ok(())
     }
 
+    /// β of an output.
+    fn beta(&self, output: usize) -> f64 {
+        1.0 / if self.noise.len() == 1 { self.noise[0] } else { self.noise[output] }
+    }
+
+    /// Y with zeros where a cell is missing. Where all outputs have one noise, wide data have a root of YYᵀ in its place.
+    fn y(&self) -> Cow<'_, Mat> {
+        self.outputs.cells(self.noise.len() > 1)
+    }
+
     /// Errs where rounding has spoilt the bound of a group.
-    fn check_digits(&self, of: &Collapse<'_>) -> Result<()> {
-        of.check_digits(|| self.expectation.nonnegative(self.z.cols()))
+    fn check_digits(&self, of: &GroupBound<'_>) -> Result<()> {
+        let nonnegative = || self.expectation.nonnegative(self.z.cols());
+        match of {
+            GroupBound::Shared(of, _) => of.check_digits(nonnegative),
+            GroupBound::Columns(of, _) => of.check_digits(nonnegative),
+        }
     }
 
     /// Computes the bound of every group. `add` gets the results of `then`, in the order of the groups.
@@ -199,7 +261,7 @@ impl SparseBound<'_> {
         each: &GroupStats,
         p: &Mat,
         kzz: &Cholesky,
-        then: impl Fn(&Collapse<'_>, Collapsed) -> Result<T> + Sync,
+        then: impl Fn(GroupBound<'_>) -> Result<T> + Sync,
         mut add: impl FnMut(usize, T),
     ) -> Result<()> {
         let (m, complete, all) = (self.z.rows(), self.outputs.is_complete(), &self.outputs.groups);
@@ -208,18 +270,17 @@ impl SparseBound<'_> {
             let own = (!complete)
                 .then(|| (p.select_cols(&group.columns), each.psi2.slice_rows(g * m, (g + 1) * m)));
             let (p, a) = own.as_ref().map_or((p, &each.psi2), |(p, a)| (p, a));
-            let of = Collapse {
-                rows: group.rows,
-                outputs: group.columns.len(),
-                yy: group.yy,
-                p,
-                psi0: each.psi0[g],
-                a,
-                kzz,
-                beta: 1.0 / self.noise,
-                jitter: self.jitter.b,
-            };
-            then(&of, collapsed(&of)?)
+            let (rows, psi0, jitter) = (group.rows, each.psi0[g], self.jitter.b);
+            if self.noise.len() == 1 || group.columns.len() == 1 {
+                let (outputs, yy, beta) = (group.columns.len(), group.yy, self.beta(group.columns[0]));
+                let of = Collapse { rows, outputs, yy, p, psi0, a, kzz, beta, jitter };
+                let found = collapsed(&of)?;
+                return then(GroupBound::Shared(of, found));
+            }
+            let beta: Vec<f64> = group.columns.iter().map(|&j| self.beta(j)).collect();
+            let of = CollapseColumns { rows, yy: &group.squares, p, psi0, a, kzz, beta: &beta, jitter };
+            let found = collapsed_columns(&of)?;
+            then(GroupBound::Columns(of, found))
         };
         for some in groups(0..all.len(), blocks::PARTS) {
             let found = blocks::each_of(some.clone(), all.len() == 1, one);
@@ -239,13 +300,13 @@ impl SparseBound<'_> {
     pub fn value(&self, q: &Gaussians) -> Result<f64> {
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
-        let (whiten, y) = (self.whiten(&kzz), &self.outputs.filled);
+        let (whiten, y) = (self.whiten(&kzz), &*self.y());
         let (each, p) = match self.outputs.is_complete() {
             true => one_group(self.expectation.psi_y(&self.psi_inputs(q, whiten), y)?, whiten, &kzz),
             false => self.group_psi_y(q, &kzz)?,
         };
         let mut value = 0.0;
-        let one = |of: &Collapse<'_>, c: Collapsed| self.check_digits(of).map(|()| c.value);
+        let one = |of: GroupBound<'_>| self.check_digits(&of).map(|()| of.value());
         self.collapse(&each, &p, &kzz, one, |_, own| value += own)?;
         Ok(value)
     }
@@ -283,7 +344,7 @@ impl SparseBound<'_> {
         cost: usize,
         meanwhile: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
     ) -> Result<(f64, A)> {
-        let y = &self.outputs.filled;
+        let y = &*self.y();
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
         if let Some(outputs) = grad.outputs.take() {
@@ -321,7 +382,8 @@ impl SparseBound<'_> {
         let y = whole.as_ref().unwrap_or(&self.outputs.filled);
         let add = |psi1: &Mat, p_bar: &Mat, to: OutputsGrad<'_>| {
             let pulled = blocks::mul_nt(1.0, psi1, &p_bar.t());
-            outputs_adjoint(&self.outputs.y, &pulled, 1.0 / self.noise, to);
+            let beta: SmallVec<[f64; 1]> = self.noise.iter().map(|noise| 1.0 / noise).collect();
+            outputs_adjoint(&self.outputs.y, &pulled, &beta, to);
         };
         let whiten = self.whiten(kzz);
         if !self.outputs.is_complete() {
@@ -354,7 +416,7 @@ impl SparseBound<'_> {
         cost: usize,
         meanwhile: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
     ) -> Result<((f64, A), GroupSums)> {
-        let (m, complete, beta) = (self.z.rows(), self.outputs.is_complete(), 1.0 / self.noise);
+        let (m, complete) = (self.z.rows(), self.outputs.is_complete());
         let mut p_bar = scratch::any(p.rows(), p.cols());
         let mut each_bar = if complete {
             GroupStats::one(0.0, Mat::default())
@@ -362,23 +424,28 @@ impl SparseBound<'_> {
             GroupStats::zeros(each.psi0.len(), m)
         };
         let mut kzz_bar = Mat::zeros(m, m);
-        let (mut value, mut beta_bar) = (0.0, 0.0);
-        let one = |of: &Collapse<'_>, c: Collapsed| {
-            let bar = c.bar(of);
-            self.check_digits(of).map(|()| (c.value, c.alpha, bar))
-        };
-        let add = |g: usize, (f, alpha, bar): (f64, Mat, CollapsedBar)| {
-            value += f;
-            beta_bar += bar.beta;
+        let mut value = 0.0;
+        let mut beta_bar: SmallVec<[f64; 1]> = SmallVec::from_elem(0.0, self.noise.len());
+        let one = |of: GroupBound<'_>| self.check_digits(&of).map(|()| of.into_bar());
+        let add = |g: usize, bar: GroupBar| {
+            let columns = &self.outputs.groups[g].columns;
+            value += bar.value;
+            match &bar.beta[..] {
+                [own] => beta_bar[if self.noise.len() == 1 { 0 } else { columns[0] }] += own,
+                each => columns.iter().zip(each).for_each(|(&column, own)| beta_bar[column] += own),
+            }
             kzz_bar.add_scaled(1.0, &bar.kzz);
             // P̄ = βα.
             for i in 0..m {
-                let (row, own) = (p_bar.row_mut(i), alpha.row(i).iter().map(|own| beta * own));
-                match complete {
-                    true => row.iter_mut().zip(own).for_each(|(to, own)| *to = own),
-                    false => {
-                        let columns = &self.outputs.groups[g].columns;
-                        columns.iter().zip(own).for_each(|(&column, own)| row[column] = own);
+                let row = p_bar.row_mut(i);
+                match (complete, self.noise.len()) {
+                    (true, 1) => {
+                        let beta = self.beta(0);
+                        row.iter_mut().zip(bar.alpha.row(i)).for_each(|(to, own)| *to = beta * own);
+                    }
+                    _ => {
+                        let own = columns.iter().zip(bar.alpha.row(i));
+                        own.for_each(|(&column, own)| row[column] = self.beta(column) * own);
                     }
                 }
             }
@@ -396,7 +463,10 @@ impl SparseBound<'_> {
             false => (collapse(), meanwhile()),
         };
         done?;
-        *grad.noise -= beta * beta * beta_bar;
+        for (j, (to, beta_bar)) in grad.noise.iter_mut().zip(&beta_bar).enumerate() {
+            let beta = self.beta(j);
+            *to -= beta * beta * beta_bar;
+        }
         let grads = KernelGrad { theta: grad.theta, x: Some(grad.z), z: None };
         kzz::adjoint(self.kernel, self.z, self.jitter.kzz, &kzz_bar, grads);
         Ok(((value, other), (each_bar, p_bar)))
@@ -435,14 +505,22 @@ impl SparseBound<'_> {
         // Wide data are trained on a root of YYᵀ; predictions need Y itself.
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.zero_filled());
         let mut factors = Vec::new();
-        let one = |_: &Collapse<'_>, c: Collapsed| Ok((c.c(), c.alpha));
+        let one = |of: GroupBound<'_>| {
+            Ok(match of {
+                GroupBound::Shared(_, c) => (Explained::Same(c.c()), c.alpha),
+                GroupBound::Columns(of, c) => {
+                    let (alpha, u, c) = c.into_c(&of);
+                    (Explained::Each { u, c }, alpha)
+                }
+            })
+        };
         self.collapse(&psi.each, &p, &kzz, one, |g, (c, alpha)| {
-            factors.push(Factors::new(self.outputs.groups[g].columns.clone(), alpha, c, &kzz));
+            factors.push(Factors::with(self.outputs.groups[g].columns.clone(), alpha, c, &kzz));
         })?;
         Ok(Posterior {
             kernel: self.kernel.boxed(),
             z: self.z.clone(),
-            noise: self.noise,
+            noise: self.noise.iter().copied().cycle().take(self.outputs.d()).collect(),
             l: kzz.into(),
             factors,
             expectation: self.expectation.boxed(),

@@ -1,7 +1,7 @@
 //! The Bayesian GPLVM of Titsias & Lawrence (2010): latent positions with uncertainty, integrated out.
 //!
 //! ```text
-//! y_nd = f_d(x_n) + ε,  f_d ~ GP(0, k),  X ~ p(X),  q(x_n) = N(μ_n, diag S_n)
+//! y_nd = f_d(x_n) + ε_nd,  ε_nd ~ N(0, σ²) or N(0, σ_d²),  f_d ~ GP(0, k),  X ~ p(X),  q(x_n) = N(μ_n, diag S_n)
 //! F = Σ_groups collapsed(Y, Ψ, Kzz, β) − KL(q(X) ‖ p(X))
 //! ```
 //!
@@ -37,7 +37,7 @@ use crate::scratch;
 pub struct BayesianGplvm {
     /// The kernel.
     pub kernel: Box<dyn Kernel>,
-    /// σ², in the units of the scaled data.
+    /// σ² of all columns or of each, in the units of the scaled data.
     pub noise: Param,
     /// Z, M×Q.
     pub z: Param,
@@ -118,7 +118,7 @@ impl BayesianGplvm {
             kernel: &*self.kernel,
             expectation: &*self.expectation,
             z: &self.z.value,
-            noise: self.noise.get(),
+            noise: self.noise.as_slice(),
             jitter: self.jitter,
             outputs: &self.outputs,
             scaling: &self.scaling,
@@ -191,7 +191,7 @@ impl Model for BayesianGplvm {
         });
         let latent = Gaussians { mean, var };
         let (theta, rest) = grad.split_at_mut(param::count(&self.kernel));
-        let (noise, rest) = rest.split_at_mut(1);
+        let (noise, rest) = rest.split_at_mut(self.noise.len());
         theta.fill(0.0);
         noise.fill(0.0);
         let (z_slot, rest) = rest.split_at_mut(m * q);
@@ -199,8 +199,7 @@ impl Model for BayesianGplvm {
         let (var_slot, prior_slot) = rest.split_at_mut(n * q);
         let mut z = Mat::zeros(m, q);
         let [mut mean, mut var] = [(); 2].map(|()| scratch::any(n, q));
-        let (z_bar, noise) = (&mut z, &mut noise[0]);
-        let bars = BoundGrad { theta, noise, z: z_bar, mean: &mut mean, var: &mut var, outputs: None };
+        let bars = BoundGrad { theta, noise, z: &mut z, mean: &mut mean, var: &mut var, outputs: None };
         let (bound, kl) = self.bound().gradient(&latent, bars, |mean, var| {
             mean.fill(0.0);
             var.fill(0.0);

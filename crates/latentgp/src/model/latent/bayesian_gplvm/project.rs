@@ -3,7 +3,7 @@
 //! With q(u) as the training left it, the bound of a new row y∗ is a function of q(x∗) = N(μ, diag S) alone:
 //!
 //! ```text
-//! F∗ = Σ_d −½ log 2πσ² − β/2·(y_d² − 2 y_d ψ1α_d + v_dᵀAv_d + ψ0 − tr CA) − KL(q(x∗) ‖ p(x∗))
+//! F∗ = Σ_d −½ log 2πσ_d² − β_d/2·(y_d² − 2 y_d ψ1α_d + v_dᵀAv_d + ψ0 − tr C_dA) − KL(q(x∗) ‖ p(x∗))
 //! ```
 //!
 //! over the observed d. It is maximised from several starts: the positions of the training rows that
@@ -17,7 +17,7 @@ use crate::mat::Mat;
 use crate::model::{BayesianGplvm, Model};
 use crate::optim::{Lbfgs, Optimizer, quiet};
 use crate::param;
-use crate::posterior::Posterior;
+use crate::posterior::{Explained, Posterior};
 use rayon::prelude::*;
 
 /// Training rows whose positions serve as starts.
@@ -121,7 +121,7 @@ struct RowBound<'a> {
     /// m and p.
     prior: (&'a [f64], &'a [f64]),
     observed: usize,
-    /// Σ_d −½ log 2πσ² − β/2·y_d², and the Jacobian of the scaling.
+    /// Σ_d −½ log 2πσ_d² − β_d/2·y_d², and the Jacobian of the scaling.
     constant: f64,
     /// Ψ̄0, Ψ̄1, Ψ̄2.
     bar: Psi,
@@ -132,7 +132,6 @@ struct RowBound<'a> {
 impl<'a> RowBound<'a> {
     fn new(posterior: &'a Posterior, y: &[f64], prior: (&'a [f64], &'a [f64])) -> Self {
         let m = posterior.z.rows();
-        let beta = 1.0 / posterior.noise;
         let mut bar = Psi::zeros(1, m);
         let mut a_bar = Mat::zeros(m, m);
         let (mut constant, mut observed) = (0.0, 0);
@@ -140,12 +139,23 @@ impl<'a> RowBound<'a> {
             let seen: Vec<usize> = (0..f.columns.len()).filter(|j| !y[f.columns[*j]].is_nan()).collect();
             let (alpha, v) = (f.alpha.select_cols(&seen), f.v().select_cols(&seen));
             let values = Mat::from_fn(1, seen.len(), |_, j| y[f.columns[seen[j]]]);
-            linalg::gemm(beta, &values, linalg::Op::N, &alpha, linalg::Op::T, &mut bar.psi1);
-            linalg::gemm(-0.5 * beta, &v, linalg::Op::N, &v, linalg::Op::T, &mut a_bar);
-            f.add_c(0.5 * beta * seen.len() as f64, &mut a_bar);
-            bar.psi0 -= 0.5 * beta * seen.len() as f64;
-            constant += 0.5 * seen.len() as f64 * (beta / std::f64::consts::TAU).ln()
-                - 0.5 * beta * values.dot(&values);
+            // Outputs that share C share their noise.
+            let parts: Vec<Vec<usize>> = match &f.c {
+                Explained::Each { .. } => (0..seen.len()).map(|j| vec![j]).collect(),
+                _ if seen.is_empty() => Vec::new(),
+                _ => vec![(0..seen.len()).collect()],
+            };
+            for part in &parts {
+                let beta = 1.0 / posterior.noise[f.columns[seen[part[0]]]];
+                let [alpha, v, values] = [&alpha, &v, &values].map(|of| of.select_cols(part));
+                linalg::gemm(beta, &values, linalg::Op::N, &alpha, linalg::Op::T, &mut bar.psi1);
+                linalg::gemm(-0.5 * beta, &v, linalg::Op::N, &v, linalg::Op::T, &mut a_bar);
+                bar.psi0 -= 0.5 * beta * part.len() as f64;
+                constant += 0.5 * part.len() as f64 * (beta / std::f64::consts::TAU).ln()
+                    - 0.5 * beta * values.dot(&values);
+            }
+            let scales = |&j: &usize| (j, 0.5 / posterior.noise[f.columns[j]]);
+            f.c.add(&seen.iter().map(scales).collect::<Vec<_>>(), &mut a_bar);
             constant -= seen.iter().map(|&j| posterior.scaling.scale[f.columns[j]].ln()).sum::<f64>();
             observed += seen.len();
         }

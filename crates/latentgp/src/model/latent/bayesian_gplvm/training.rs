@@ -13,7 +13,7 @@ use crate::expectation::{self, Expectation, Gaussians};
 use crate::fit::{self, Fitted, Method, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
-use crate::model::shared::noise::noise_param;
+use crate::model::shared::noise::{NoiseKind, noise_param_by};
 use crate::model::shared::prior::{self, InputPrior};
 use crate::model::shared::starts::{spread_out, start_positions};
 use crate::model::{BayesianGplvm, Jitter, Outputs};
@@ -32,6 +32,8 @@ pub struct Training {
     pub scale: Scale,
     /// The start of σ², as a part of the variance of the scaled data.
     pub noise: f64,
+    /// Whose σ² is.
+    pub noise_kind: NoiseKind,
     /// The start of S.
     pub variance: f64,
     /// Iterations with the noise held.
@@ -56,6 +58,7 @@ impl Default for Training {
             expectation: Box::new(expectation::Auto),
             scale: Scale::Standardize,
             noise: 0.05,
+            noise_kind: NoiseKind::Shared,
             variance: 0.1,
             hold: 50,
             max_iterations: 1000,
@@ -98,7 +101,7 @@ impl Training {
         let z = spread_out(&mean, self.inducing.min(y.rows()), &mut rng);
         let q = Gaussians::new(mean, var)?;
         let outputs = Outputs::new(scaled);
-        let noise = noise_param(self.noise, &outputs);
+        let noise = noise_param_by(self.noise_kind, self.noise, &outputs);
         let mut model = BayesianGplvm::new(
             outputs,
             scaling,

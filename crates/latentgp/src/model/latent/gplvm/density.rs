@@ -230,7 +230,7 @@ mod tests {
         let training = GplvmTraining { scale: Scale::Center, ..Default::default() };
         let mut model = training.start(&y, &Linear::isotropic(2), 0).unwrap();
         model.x.value = ppca.transform(&y).unwrap().mean;
-        model.noise.value = Mat::filled(1, 1, ppca.noise);
+        model.noise.value = Mat::filled(1, 1, ppca.noise[0]);
         let new = Mat::from_fn(8, 6, |i, j| y[(7 * i, j)] + 0.05 * ((i * 5 + j * 3) as f64).cos());
         let ours = model.log_density(&model.posterior().unwrap(), &new).unwrap();
         for i in 0..new.rows() {

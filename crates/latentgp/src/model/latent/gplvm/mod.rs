@@ -27,11 +27,12 @@ use crate::kernel::{self, Kernel, Structure};
 use crate::mat::{Mat, all_finite};
 use crate::mean::Mean;
 use crate::model::shared::exact_process::{ExactGrad, ExactProcess};
-use crate::model::shared::noise::noise_param;
+use crate::model::shared::noise::{NoiseKind, noise_param, noise_param_by, of_each};
 use crate::model::shared::starts::start_positions;
 use crate::model::{Model, Outputs};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{InputMap, Posterior};
+use std::borrow::Cow;
 
 /// What is assumed of X.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub enum LatentPrior {
 pub struct Gplvm {
     /// The kernel.
     pub kernel: Box<dyn Kernel>,
-    /// σ², in the units of the scaled data.
+    /// σ² of all columns or of each, in the units of the scaled data.
     pub noise: Param,
     /// X, N×Q.
     pub x: Param,
@@ -96,15 +97,20 @@ impl Gplvm {
         ExactProcess {
             kernel: &*self.kernel,
             x: &self.x.value,
-            noise: self.noise.get(),
+            noise: self.noise.as_slice(),
             outputs: &self.outputs,
             residuals,
         }
     }
 
+    /// What enters the evidence.
+    fn y(&self) -> Cow<'_, Mat> {
+        self.outputs.cells(self.noise.len() > 1)
+    }
+
     /// log p(Y | X), of the data as given, without the prior.
     pub fn log_likelihood(&self) -> Result<f64> {
-        Ok(self.process(&self.outputs.filled).evidence(None)? + self.constant())
+        Ok(self.process(&self.y()).evidence(None)? + self.constant())
     }
 
     fn log_prior(&self) -> f64 {
@@ -149,14 +155,14 @@ impl Model for Gplvm {
 
     fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         let Some(grad) = grad else {
-            return Ok(self.process(&self.outputs.filled).evidence(None)? + self.log_prior());
+            return Ok(self.process(&self.y()).evidence(None)? + self.log_prior());
         };
         grad.fill(0.0);
         let (theta, rest) = grad.split_at_mut(param::count(&self.kernel));
-        let (noise, x_slot) = rest.split_at_mut(1);
+        let (noise, x_slot) = rest.split_at_mut(self.noise.len());
         let mut x = Mat::zeros(self.x.value.rows(), self.x.value.cols());
-        let to = ExactGrad { theta, noise: &mut noise[0], x: Some(&mut x), residuals: None };
-        let value = self.process(&self.outputs.filled).evidence(Some(to))?;
+        let to = ExactGrad { theta, noise, x: Some(&mut x), residuals: None };
+        let value = self.process(&self.y()).evidence(Some(to))?;
         if self.prior == LatentPrior::StandardNormal {
             x.add_scaled(-1.0, &self.x.value);
         }
@@ -173,7 +179,7 @@ impl Model for Gplvm {
         Ok(Posterior {
             kernel: self.kernel.clone(),
             z: self.x.value.clone(),
-            noise: self.noise.get(),
+            noise: of_each(&self.noise, self.outputs.d()),
             l: l.into(),
             factors,
             expectation: self.expectation.clone(),
@@ -197,6 +203,8 @@ pub struct GplvmTraining {
     pub scale: Scale,
     /// The start of σ², as a part of the mean square of the scaled data.
     pub noise: f64,
+    /// Whose σ² is.
+    pub noise_kind: NoiseKind,
     /// Iterations with the noise held.
     pub hold: usize,
     /// Iterations with everything free.
@@ -214,6 +222,7 @@ impl Default for GplvmTraining {
             prior: LatentPrior::default(),
             scale: Scale::Standardize,
             noise: 0.01,
+            noise_kind: NoiseKind::Shared,
             hold: 50,
             max_iterations: 1000,
             restarts: 1,
@@ -251,7 +260,9 @@ impl GplvmTraining {
         if self.prior == LatentPrior::StandardNormal {
             hold_scale(&mut kernel);
         }
-        Gplvm::new(Outputs::new(scaled), scaling, kernel, x, self.prior, self.noise)
+        let mut model = Gplvm::new(Outputs::new(scaled), scaling, kernel, x, self.prior, self.noise)?;
+        model.noise = noise_param_by(self.noise_kind, self.noise, &model.outputs);
+        Ok(model)
     }
 }
 
@@ -329,8 +340,22 @@ mod tests {
         for y in [data(9, 4), data(6, 10), holed] {
             for prior in [LatentPrior::None, LatentPrior::StandardNormal] {
                 let training = GplvmTraining { prior, noise: 0.1, ..Default::default() };
-                let model = training.start(&y, &(Rbf::new(2) + Linear::new(2)), 0).unwrap();
+                let mut model = training.start(&y, &(Rbf::new(2) + Linear::new(2)), 0).unwrap();
                 check::model(&model, GRADIENT).unwrap();
+                let one = model.log_evidence(None).unwrap();
+                let posterior = model.posterior().unwrap();
+                // Equal noises by column are one noise; others have their gradient too.
+                model.noise.value = Mat::filled(1, y.cols(), model.noise.get());
+                let each = model.log_evidence(None).unwrap();
+                assert!((one - each).abs() < 1e-10 * one.abs(), "{one} against {each}");
+                let at = model.x.value.map(|v| 0.7 * v + 0.1);
+                let (a, b) =
+                    (posterior.predict(&at).unwrap(), model.posterior().unwrap().predict(&at).unwrap());
+                assert!(relative_error(a.mean.as_slice(), b.mean.as_slice(), 1e-3) < 1e-8);
+                assert!(relative_error(a.var.as_slice(), b.var.as_slice(), 1e-3) < 1e-8);
+                (0..y.cols()).for_each(|j| model.noise.value[(0, j)] *= 0.5 + j as f64);
+                check::model(&model, GRADIENT).unwrap();
+                each_column_alone(&model, &at);
             }
         }
     }
@@ -359,9 +384,26 @@ mod tests {
             assert!(relative_error(a.as_slice(), b.as_slice(), 0.0) < TOLERANCE, "{prior:?}");
             if prior == LatentPrior::None {
                 // The dual of PPCA: its noise is that of PPCA to the degrees of freedom of the columns.
-                assert!((fitted.model.noise.get() / ppca.noise - 1.0).abs() < 0.5);
+                assert!((fitted.model.noise.get() / ppca.noise[0] - 1.0).abs() < 0.5);
             }
         }
+    }
+
+    /// The evidence and the posterior are those of D models of one column each.
+    fn each_column_alone(model: &Gplvm, at: &Mat) {
+        let (whole, mut sum) = (model.log_likelihood().unwrap(), 0.0);
+        let there = model.posterior().unwrap().predict(at).unwrap();
+        for j in 0..model.outputs.d() {
+            let mut own = model.clone();
+            own.outputs = Outputs::new(model.outputs.y.select_cols(&[j]));
+            own.scaling = Scaling { mean: vec![model.scaling.mean[j]], scale: vec![model.scaling.scale[j]] };
+            own.noise.value = Mat::filled(1, 1, model.noise.as_slice()[j]);
+            sum += own.log_likelihood().unwrap();
+            let alone = own.posterior().unwrap().predict(at).unwrap();
+            assert!(relative_error(&alone.mean.col(0), &there.mean.col(j), 1e-3) < 1e-8);
+            assert!(relative_error(&alone.var.col(0), &there.var.col(j), 1e-3) < 1e-8);
+        }
+        assert!((whole - sum).abs() < 1e-10 * sum.abs(), "{whole} against {sum}");
     }
 
     #[test]

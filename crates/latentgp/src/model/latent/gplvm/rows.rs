@@ -15,7 +15,7 @@ use crate::model::Model;
 use crate::model::latent::gplvm::{Gplvm, LatentPrior};
 use crate::optim::{Lbfgs, Optimizer, quiet};
 use crate::param;
-use crate::posterior::Posterior;
+use crate::posterior::{Explained, Factors, Posterior};
 use rayon::prelude::*;
 
 /// Training rows whose positions serve as starts.
@@ -158,9 +158,16 @@ impl RowDensity<'_> {
         let (mut value, mut prior_bar) = (0.0, 0.0);
         let mut k_bar = Mat::zeros(1, p.z.rows());
         for f in &p.factors {
+            if let Explained::Each { u, c } = &f.c {
+                let (own, bar) = self.each(f, (u, c), &k, prior[0], &mut k_bar);
+                value += own;
+                prior_bar += bar;
+                continue;
+            }
             let rk = p.r_times(f, &k);
             let free = prior[0] - rk.dot(&k);
-            let var = free.max(0.0) + p.noise;
+            // Outputs that share R share their noise.
+            let var = free.max(0.0) + p.noise[f.columns[0]];
             let mean = linalg::mul(&k, &f.alpha);
             let (mut square, mut seen) = (0.0, 0.0);
             for (j, &column) in f.columns.iter().enumerate().filter(|(_, c)| !self.y[**c].is_nan()) {
@@ -187,6 +194,33 @@ impl RowDensity<'_> {
             grad.copy_from_slice(x_bar.row(0));
         }
         if value.is_finite() { Ok(value) } else { Err(Error::not_finite("the density of a new row")) }
+    }
+
+    /// The part of outputs with a noise of their own each, C_d = U diag(c_d) Uᵀ: the value, and ∂/∂k∗∗; adds ∂/∂k∗.
+    fn each(&self, f: &Factors, (u, c): (&Mat, &Mat), k: &Mat, prior: f64, k_bar: &mut Mat) -> (f64, f64) {
+        let p = self.posterior;
+        let mut white = k.t();
+        p.l.solve_l(&mut white);
+        let (along, mean) = (linalg::mul_tn(u, &white), linalg::mul(k, &f.alpha));
+        let mut along_bar = Mat::zeros(u.cols(), 1);
+        let (mut value, mut prior_bar) = (0.0, 0.0);
+        for (j, &column) in f.columns.iter().enumerate().filter(|(_, c)| !self.y[**c].is_nan()) {
+            let explained: f64 = (0..u.cols()).map(|i| c[(i, j)] * along[(i, 0)].powi(2)).sum();
+            let (free, apart) = (prior - explained, self.y[column] - mean[(0, j)]);
+            let var = free.max(0.0) + p.noise[column];
+            value -= p.scaling.scale[column].ln()
+                + 0.5 * ((std::f64::consts::TAU * var).ln() + apart * apart / var);
+            (0..k.cols()).for_each(|m| k_bar[(0, m)] += apart / var * f.alpha[(m, j)]);
+            if free > 0.0 {
+                let var_bar = 0.5 * (apart * apart / var - 1.0) / var;
+                prior_bar += var_bar;
+                (0..u.cols()).for_each(|i| along_bar[(i, 0)] -= 2.0 * var_bar * c[(i, j)] * along[(i, 0)]);
+            }
+        }
+        let mut bar = linalg::mul(u, &along_bar);
+        p.l.solve_lt(&mut bar);
+        k_bar.add_scaled(1.0, &bar.t());
+        (value, prior_bar)
     }
 }
 
@@ -216,7 +250,13 @@ mod tests {
         y[(3, 1)] = f64::NAN;
         // A fit of data without noise has a covariance too ill-conditioned for differences.
         let training = GplvmTraining { noise: 0.05, ..Default::default() };
-        let model = training.start(&y, &(Matern52::new(2) + Linear::new(2)), 0).unwrap();
+        let mut model = training.start(&y, &(Matern52::new(2) + Linear::new(2)), 0).unwrap();
+        density_agrees(&model);
+        model.noise.value = Mat::from_fn(1, 4, |_, j| 0.02 * (1 + j) as f64);
+        density_agrees(&model);
+    }
+
+    fn density_agrees(model: &Gplvm) {
         let posterior = model.posterior().unwrap();
         let row = [0.3, f64::NAN, -0.2, 0.5];
         let given = model.scaling.undo_mean(&Mat::from_rows(&[row])).unwrap();

@@ -1,4 +1,4 @@
-//! EM for a table with missing cells, as iterations of a [`Run`].
+//! EM for a table with missing cells, or with a noise for every column, as iterations of a [`Run`].
 //!
 //! A run stands where its last iteration was evaluated, before the M step; it goes on to the same bits from there.
 
@@ -23,7 +23,7 @@ pub struct PpcaFit {
     pub(super) tolerance: f64,
 }
 
-/// The plan of a fit of a table: closed form, or EM where a cell is missing.
+/// The plan of a fit of a table: closed form, or EM where a cell is missing or every column has its noise.
 #[derive(Clone)]
 pub struct PpcaPlan {
     start: PpcaFit,
@@ -53,22 +53,23 @@ impl Plan for PpcaPlan {
 
 impl PpcaFit {
     fn u(&self) -> Vec<f64> {
-        [self.model.w.as_slice(), &self.model.mean, &[self.model.noise]].concat()
+        [self.model.w.as_slice(), &self.model.mean, &self.model.noise].concat()
     }
 
     /// Sets W, m and σ².
     fn set(&mut self, u: &[f64]) -> Result<()> {
         let (d, q) = (self.model.w.rows(), self.model.w.cols());
-        if u.len() != d * (q + 1) + 1 {
-            return Err(Error::shape("free parameters of a stored run", d * (q + 1) + 1, u.len()));
+        let expected = d * (q + 1) + self.model.noise.len();
+        if u.len() != expected {
+            return Err(Error::shape("free parameters of a stored run", expected, u.len()));
         }
-        if !(u.iter().all(|v| v.is_finite()) && u[u.len() - 1] > 0.0) {
+        if !(u.iter().all(|v| v.is_finite()) && u[d * (q + 1)..].iter().all(|v| *v > 0.0)) {
             return Err(Error::not_finite("a parameter of a stored run"));
         }
         let (w, rest) = u.split_at(d * q);
         self.model.w = Mat::from_vec(d, q, w.to_vec())?;
         self.model.mean.copy_from_slice(&rest[..d]);
-        self.model.noise = rest[d];
+        self.model.noise.copy_from_slice(&rest[d..]);
         Ok(())
     }
 
@@ -83,7 +84,7 @@ impl PpcaFit {
         loop {
             let rows = parts.iter().map(|p| self.model.rows(p, &self.scaled)).collect::<Result<Vec<_>>>()?;
             // What it stands still at does not depend on the units of the data.
-            let value = rows.iter().map(|r| r.log_likelihood(self.model.noise)).sum::<f64>();
+            let value = rows.iter().map(|r| r.log_likelihood()).sum::<f64>();
             if !(value + jacobian).is_finite() {
                 return Err(Error::not_finite("the log likelihood"));
             }
@@ -132,7 +133,7 @@ impl Trainable for PpcaFit {
     }
 
     fn climb(&mut self, run: &mut Run, how: &Method, watch: &OnIteration<'_>) -> Result<bool> {
-        if self.y.as_slice().iter().all(|v| !v.is_nan()) {
+        if self.model.noise.len() == 1 && self.y.as_slice().iter().all(|v| !v.is_nan()) {
             run.stopped.get_or_insert(StopReason::ClosedForm);
             return Ok(false);
         }

@@ -8,6 +8,13 @@
 //!
 //! U, Λ are those of the covariance with 1/N. With missing cells W, m and σ² come from EM, in which each row
 //! has the rows of W that belong to its observed columns; everything else here takes missing cells as well.
+//!
+//! With a noise of its own for every column, ε ~ N(0, diag ψ), this is factor analysis, by EM from the closed form of one
+//! noise. Columns divided by √ψ_d are a probabilistic PCA with σ² = 1:
+//!
+//! ```text
+//! C = WWᵀ + diag ψ     M = I + WᵀΨ⁻¹W     q(x_n) = N(M⁻¹WᵀΨ⁻¹(y_n − m), M⁻¹)
+//! ```
 
 mod em;
 pub(crate) mod rows;
@@ -20,8 +27,8 @@ use crate::expectation::Gaussians;
 use crate::fit::{self, OnIteration};
 use crate::linalg;
 use crate::mat::Mat;
-use crate::model::NOISE_FLOOR;
 use crate::model::latent::ppca::rows::parts;
+use crate::model::{NOISE_FLOOR, NoiseKind};
 use crate::posterior::Prediction;
 
 /// How a model is fitted.
@@ -31,7 +38,9 @@ pub struct PpcaOptions {
     pub latent_dim: usize,
     /// How the columns are scaled.
     pub scale: Scale,
-    /// Most iterations of EM, where cells are missing.
+    /// Whose σ² is.
+    pub noise_kind: NoiseKind,
+    /// Most iterations of EM, where cells are missing or every column has its noise.
     pub max_iterations: usize,
     /// EM stops when an iteration adds no more than this part of the log likelihood.
     pub tolerance: f64,
@@ -39,7 +48,13 @@ pub struct PpcaOptions {
 
 impl Default for PpcaOptions {
     fn default() -> Self {
-        PpcaOptions { latent_dim: 2, scale: Scale::Standardize, max_iterations: 5000, tolerance: 1e-10 }
+        PpcaOptions {
+            latent_dim: 2,
+            scale: Scale::Standardize,
+            noise_kind: NoiseKind::Shared,
+            max_iterations: 5000,
+            tolerance: 1e-10,
+        }
     }
 }
 
@@ -50,14 +65,14 @@ pub struct Ppca {
     pub w: Mat,
     /// m, D.
     pub mean: Vec<f64>,
-    /// σ².
-    pub noise: f64,
+    /// σ², or ψ of every column.
+    pub noise: Vec<f64>,
     /// The units of the data.
     pub scaling: Scaling,
     /// Eigenvalues of the covariance of the scaled data, descending; those beyond min(N, D) are zero and
     /// not listed. Empty where cells are missing.
     pub eigenvalues: Vec<f64>,
-    /// The log likelihood after each iteration of EM; empty where no cell is missing.
+    /// The log likelihood after each iteration of EM; empty after the closed form.
     pub trace: Vec<f64>,
     /// Whether EM converged; the closed form always does.
     pub converged: bool,
@@ -81,8 +96,8 @@ pub struct PpcaGrad {
     pub w: Mat,
     /// ∂/∂m.
     pub mean: Vec<f64>,
-    /// ∂/∂σ².
-    pub noise: f64,
+    /// ∂/∂σ², or ∂/∂ψ.
+    pub noise: Vec<f64>,
 }
 
 impl Ppca {
@@ -125,6 +140,9 @@ impl Ppca {
         if scaled.as_slice().iter().any(|v| v.is_nan()) {
             model.eigenvalues.clear();
         }
+        if options.noise_kind == NoiseKind::Columns {
+            model.noise = vec![model.noise[0]; d];
+        }
         let floor = NOISE_FLOOR * mean_variance(&filled, &means);
         Ok((model, scaled, floor))
     }
@@ -136,7 +154,12 @@ impl Ppca {
 
     /// σ² of every column, in the units of the data.
     pub fn noise_variance(&self) -> Vec<f64> {
-        self.scaling.scale.iter().map(|s| self.noise * s * s).collect()
+        self.scaling.variances(&self.noise)
+    }
+
+    /// σ² or ψ of a column.
+    pub(crate) fn noise_of(&self, column: usize) -> f64 {
+        if self.noise.len() == 1 { self.noise[0] } else { self.noise[column] }
     }
 
     fn scaled(&self, y: &Mat) -> Result<Mat> {
@@ -153,17 +176,20 @@ impl Ppca {
     /// ```text
     /// E = Y − X̂Wᵀ    W̄ = EᵀX̂/σ² − N·WM⁻¹    m̄ = Σ_n E_n/σ²    σ̄² = ½‖E‖²/σ⁴ − N/2·tr C⁻¹
     /// ```
+    ///
+    /// With ψ of every column ψ̄_d = ½Σ_n e_nd²/ψ_d² − N/2·[C⁻¹]_dd.
     pub fn gradient(&self, y: &Mat) -> Result<PpcaGrad> {
         let scaled = self.scaled(y)?;
         let d = self.w.rows();
         let mut grad =
-            PpcaGrad { value: 0.0, w: Mat::zeros(d, self.w.cols()), mean: vec![0.0; d], noise: 0.0 };
+            PpcaGrad { value: 0.0, w: Mat::zeros(d, self.w.cols()), mean: vec![0.0; d], noise: Vec::new() };
+        grad.noise = vec![0.0; self.noise.len()];
         let mut observed = vec![0; d];
         for part in parts(&scaled) {
             part.seen.iter().for_each(|&j| observed[j] += part.rows.len());
             let rows = self.rows(&part, &scaled)?;
-            grad.value += rows.log_likelihood(self.noise);
-            rows.add_gradient(self.noise, &mut grad);
+            grad.value += rows.log_likelihood();
+            rows.add_gradient(&mut grad);
         }
         grad.value += self.scaling.log_jacobian(&observed);
         if !grad.value.is_finite() {
@@ -215,7 +241,7 @@ impl Ppca {
             for j in (0..y.cols()).filter(|j| y[(n, *j)].is_nan()) {
                 let spread = quadratic(&latent.cov[n], self.w.row(j));
                 all.mean[(n, j)] = guess[(n, j)];
-                all.var[(n, j)] = (spread + self.noise) * self.scaling.scale[j] * self.scaling.scale[j];
+                all.var[(n, j)] = (spread + self.noise_of(j)) * self.scaling.scale[j] * self.scaling.scale[j];
             }
         }
         Ok(all)
@@ -294,7 +320,7 @@ fn closed_form(y: &Mat, q: usize, scaling: Scaling) -> Result<Ppca> {
     if !(noise.is_finite() && w.is_finite() && noise >= f64::MIN_POSITIVE) {
         return Err(Error::not_finite("the principal components"));
     }
-    Ok(Ppca { w, mean, noise, scaling, eigenvalues, trace: Vec::new(), converged: true })
+    Ok(Ppca { w, mean, noise: vec![noise], scaling, eigenvalues, trace: Vec::new(), converged: true })
 }
 
 #[cfg(test)]
@@ -327,26 +353,109 @@ mod tests {
     fn gradients_agree_with_differences_and_vanish_at_the_optimum() {
         for y in [data(20, 5), holed(20, 5), data(4, 9)] {
             let mut model = Ppca::fit(&data(20, y.cols()), &options(2)).unwrap();
-            model.noise *= 1.5;
+            model.noise[0] *= 1.5;
             model.w.scale(0.8);
             model.mean[1] += 0.3;
             let grad = model.gradient(&y).unwrap();
-            let u = [model.w.as_slice(), &model.mean, &[model.noise]].concat();
+            let u = [model.w.as_slice(), &model.mean, &model.noise].concat();
             let slow = differences(&u, |u| {
                 let mut at = model.clone();
                 let (w, rest) = u.split_at(at.w.len());
                 at.w.as_mut_slice().copy_from_slice(w);
                 at.mean.copy_from_slice(&rest[..rest.len() - 1]);
-                at.noise = rest[rest.len() - 1];
+                at.noise = vec![rest[rest.len() - 1]];
                 at.log_likelihood(&y).unwrap()
             });
-            let ours = [grad.w.as_slice(), &grad.mean, &[grad.noise]].concat();
+            let ours = [grad.w.as_slice(), &grad.mean, &grad.noise].concat();
             assert!(relative_error(&ours, &slow, 1e-3) < 1e-8);
         }
         let y = data(20, 5);
         let best = Ppca::fit(&y, &options(2)).unwrap();
         let grad = best.gradient(&y).unwrap();
-        assert!(grad.w.as_slice().iter().chain(&grad.mean).chain([&grad.noise]).all(|g| g.abs() < 1e-8));
+        assert!(grad.w.as_slice().iter().chain(&grad.mean).chain(&grad.noise).all(|g| g.abs() < 1e-8));
+    }
+
+    #[test]
+    fn factor_analysis_has_gradients_and_the_density_of_its_covariance() {
+        for y in [data(20, 5), holed(20, 5), data(4, 9)] {
+            let mut model = Ppca::fit(&data(20, y.cols()), &options(2)).unwrap();
+            let noise = model.noise[0];
+            model.noise = (0..y.cols()).map(|j| noise * (0.3 + j as f64)).collect();
+            model.w.scale(0.8);
+            model.mean[1] += 0.3;
+            let grad = model.gradient(&y).unwrap();
+            let u = [model.w.as_slice(), &model.mean, &model.noise].concat();
+            let slow = differences(&u, |u| {
+                let mut at = model.clone();
+                let (w, rest) = u.split_at(at.w.len());
+                at.w.as_mut_slice().copy_from_slice(w);
+                at.mean.copy_from_slice(&rest[..y.cols()]);
+                at.noise.copy_from_slice(&rest[y.cols()..]);
+                at.log_likelihood(&y).unwrap()
+            });
+            let ours = [grad.w.as_slice(), &grad.mean, &grad.noise].concat();
+            assert!(relative_error(&ours, &slow, 1e-3) < 1e-8);
+            // log N(y | m, WWᵀ + diag ψ) of the cells of each row, written out.
+            let mut direct = 0.0;
+            for n in 0..y.rows() {
+                let seen: Vec<usize> = (0..y.cols()).filter(|&j| !y[(n, j)].is_nan()).collect();
+                let w = model.w.select_rows(&seen);
+                let mut c = linalg::mul_nt(&w, &w);
+                seen.iter().enumerate().for_each(|(i, &j)| c[(i, i)] += model.noise[j]);
+                let c = linalg::Cholesky::new(&c, "C").unwrap();
+                let mut apart = Mat::from_fn(seen.len(), 1, |i, _| y[(n, seen[i])] - model.mean[seen[i]]);
+                c.solve_l(&mut apart);
+                let constant = seen.len() as f64 * std::f64::consts::TAU.ln();
+                direct -= 0.5 * (apart.dot(&apart) + c.log_det() + constant);
+            }
+            assert!((grad.value - direct).abs() < 1e-10 * direct.abs(), "{} against {direct}", grad.value);
+        }
+    }
+
+    #[test]
+    fn equal_noises_are_those_of_ppca() {
+        let y = holed(20, 5);
+        let one = Ppca::fit(&y, &options(2)).unwrap();
+        let each = Ppca { noise: vec![one.noise[0]; 5], ..one.clone() };
+        let (a, b) = (one.log_likelihood(&y).unwrap(), each.log_likelihood(&y).unwrap());
+        assert!((a - b).abs() < 1e-10 * a.abs());
+        let (a, b) = (one.impute(&y).unwrap(), each.impute(&y).unwrap());
+        assert!(relative_error(a.mean.as_slice(), b.mean.as_slice(), 1e-3) < 1e-10);
+        assert!(relative_error(a.var.as_slice(), b.var.as_slice(), 1e-3) < 1e-10);
+        assert_eq!(one.noise_variance(), each.noise_variance());
+    }
+
+    #[test]
+    fn factor_analysis_finds_the_noise_of_every_column() {
+        let (n, d, truth) = (1500, 6, [0.3, 0.4, 0.6, 1.0, 2.0, 0.5f64]);
+        let mut state = 7u64;
+        let mut normal = || {
+            // Sums of twelve uniform numbers are near enough to Gaussian ones.
+            let uniform = |state: &mut u64| {
+                *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (*state >> 11) as f64 / (1u64 << 53) as f64
+            };
+            (0..12).map(|_| uniform(&mut state)).sum::<f64>() - 6.0
+        };
+        let x: Vec<[f64; 2]> = (0..n).map(|_| [normal(), normal()]).collect();
+        let mut y = Mat::from_fn(n, d, |i, j| {
+            let w = [(1.0 + j as f64).sin() * 2.0, (2.0 * j as f64).cos() * 1.5];
+            0.5 * j as f64 + w[0] * x[i][0] + w[1] * x[i][1] + truth[j].sqrt() * normal()
+        });
+        let options = PpcaOptions { noise_kind: NoiseKind::Columns, tolerance: 1e-7, ..options(2) };
+        for holes in [false, true] {
+            if holes {
+                (0..n).step_by(7).for_each(|i| y[(i, i % d)] = f64::NAN);
+            }
+            let model = Ppca::fit(&y, &options).unwrap();
+            assert!(model.converged && model.trace.windows(2).all(|t| t[1] >= t[0] - 1e-9 * t[0].abs()));
+            for (found, truth) in model.noise.iter().zip(truth) {
+                assert!((found / truth - 1.0).abs() < 0.25, "{:?}", model.noise);
+            }
+            let shared =
+                Ppca::fit(&y, &PpcaOptions { noise_kind: NoiseKind::Shared, ..options.clone() }).unwrap();
+            assert!(model.log_likelihood(&y).unwrap() > shared.log_likelihood(&y).unwrap() + 100.0);
+        }
     }
 
     #[test]
@@ -357,7 +466,7 @@ mod tests {
         let tall = y.select_rows(&(0..18).map(|i| i % 6).collect::<Vec<_>>());
         let tall = Ppca::fit(&tall, &options(2)).unwrap();
         assert!(relative_error(wide.w.as_slice(), tall.w.as_slice(), 0.0) < 1e-9);
-        assert!((wide.noise - tall.noise).abs() < 1e-12);
+        assert!((wide.noise[0] - tall.noise[0]).abs() < 1e-12);
         let grad = wide.gradient(&y).unwrap();
         assert!(grad.w.as_slice().iter().all(|g| g.abs() < 1e-7));
     }
@@ -407,7 +516,7 @@ mod tests {
         for (at, v) in y.as_slice().iter().enumerate() {
             let (mean, var) = (filled.mean.as_slice()[at], filled.var.as_slice()[at]);
             if v.is_nan() {
-                assert!(var >= model.noise && (mean - whole.as_slice()[at]).abs() < 4.0 * var.sqrt());
+                assert!(var >= model.noise[0] && (mean - whole.as_slice()[at]).abs() < 4.0 * var.sqrt());
             } else {
                 assert_eq!((mean, var), (*v, 0.0));
             }
@@ -425,13 +534,13 @@ mod tests {
         let best = Ppca::fit(&y, &options(2)).unwrap();
         let mut other = best.clone();
         other.w.as_mut_slice().iter_mut().enumerate().for_each(|(i, w)| *w += 0.3 * (i as f64).sin());
-        other.noise *= 3.0;
+        other.noise[0] *= 3.0;
         let mut em =
             PpcaFit { model: other, y: y.clone(), scaled: y.clone(), floor: 1e-12, tolerance: 1e-14 };
         let mut run = Run::new(0, Stage::Free, Vec::new());
         em.iterate(&mut run, 5000, &fit::go_on).unwrap();
         let other = em.model;
-        assert!((other.noise - best.noise).abs() < 1e-5 * best.noise);
+        assert!((other.noise[0] - best.noise[0]).abs() < 1e-5 * best.noise[0]);
         let (a, b) = (linalg::mul_nt(&other.w, &other.w), linalg::mul_nt(&best.w, &best.w));
         assert!(relative_error(a.as_slice(), b.as_slice(), 0.0) < 1e-4);
     }

@@ -6,7 +6,8 @@
 //! log p = −½ Σ_n (d log 2π + (d − q) log σ² + log|M| + ‖E_n‖²/σ² + ‖x̂_n‖²)
 //! ```
 //!
-//! (y − m)ᵀC⁻¹(y − m) = ‖e‖²/σ² + ‖x̂‖² is a sum of squares, where the usual form is a difference.
+//! (y − m)ᵀC⁻¹(y − m) = ‖e‖²/σ² + ‖x̂‖² is a sum of squares, where the usual form is a difference. Where every column has
+//! its noise ψ_d, W, Y − m and E are divided by √ψ_d, σ² = 1, and log p has −½ Σ_d log ψ_d more for every row.
 
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
@@ -41,17 +42,30 @@ pub(crate) struct Rows {
     m_inverse: Mat,
     log_det: f64,
     error: Mat,
+    /// σ², 1 where the columns are divided by their own.
+    noise: f64,
+    /// √ψ of the columns seen, where every column has its own.
+    roots: Option<Vec<f64>>,
 }
 
 impl Ppca {
     pub(crate) fn rows(&self, part: &Part, y: &Mat) -> Result<Rows> {
         let q = self.w.cols();
-        let w = self.w.select_rows(&part.seen);
-        let centred = Mat::from_fn(part.rows.len(), part.seen.len(), |i, j| {
+        let mut w = self.w.select_rows(&part.seen);
+        let mut centred = Mat::from_fn(part.rows.len(), part.seen.len(), |i, j| {
             y[(part.rows[i], part.seen[j])] - self.mean[part.seen[j]]
         });
+        let roots = (self.noise.len() > 1)
+            .then(|| part.seen.iter().map(|&j| self.noise[j].sqrt()).collect::<Vec<f64>>());
+        if let Some(roots) = &roots {
+            for (j, root) in roots.iter().enumerate() {
+                w.row_mut(j).iter_mut().for_each(|w| *w /= root);
+                (0..centred.rows()).for_each(|i| centred[(i, j)] /= root);
+            }
+        }
+        let noise = if roots.is_some() { 1.0 } else { self.noise[0] };
         let mut m = linalg::mul_tn(&w, &w);
-        (0..q).for_each(|k| m[(k, k)] += self.noise);
+        (0..q).for_each(|k| m[(k, k)] += noise);
         if !m.is_finite() {
             return Err(Error::not_finite("WᵀW + σ²I"));
         }
@@ -61,11 +75,12 @@ impl Ppca {
         linalg::gemm(-1.0, &x, linalg::Op::N, &w, linalg::Op::T, &mut error);
         let m_inverse = m.inverse();
         let mut cov = m_inverse.clone();
-        cov.scale(self.noise);
-        Ok(Rows { seen: part.seen.clone(), w, x, cov, m_inverse, log_det: m.log_det(), error })
+        cov.scale(noise);
+        let log_det = m.log_det();
+        Ok(Rows { seen: part.seen.clone(), w, x, cov, m_inverse, log_det, error, noise, roots })
     }
 
-    /// The M step: W and m of each column by least squares on the expected moments, then σ².
+    /// The M step: W and m of each column by least squares on the expected moments, then σ² or ψ.
     pub(crate) fn maximise(&mut self, y: &Mat, parts: &[Part], rows: &[Rows], floor: f64) -> Result<()> {
         let (d, q) = (self.w.rows(), self.w.cols());
         let mut moments = vec![(Mat::zeros(q + 1, q + 1), Mat::zeros(q + 1, 1)); d];
@@ -90,6 +105,7 @@ impl Ppca {
             self.mean[column] = found[(q, 0)];
         }
         let (mut squares, mut cells) = (0.0, 0);
+        let mut each = vec![(0.0, 0); d];
         for (part, r) in parts.iter().zip(rows) {
             for &j in &part.seen {
                 let w = self.w.row(j);
@@ -97,33 +113,59 @@ impl Ppca {
                     let guess: f64 = w.iter().zip(r.x.row(i)).map(|(w, x)| w * x).sum();
                     (y[(n, j)] - self.mean[j] - guess).powi(2)
                 };
-                squares += part.rows.iter().enumerate().map(apart).sum::<f64>();
-                squares += part.rows.len() as f64 * quadratic(&r.cov, w);
+                let (own, spread): (f64, f64) = (
+                    part.rows.iter().enumerate().map(apart).sum(),
+                    part.rows.len() as f64 * quadratic(&r.cov, w),
+                );
+                squares += own;
+                squares += spread;
+                each[j].0 += own + spread;
+                each[j].1 += part.rows.len();
             }
             cells += part.rows.len() * part.seen.len();
         }
-        self.noise = (squares / cells.max(1) as f64).max(floor).max(f64::MIN_POSITIVE);
+        let variance = |(squares, cells): (f64, usize)| {
+            (squares / cells.max(1) as f64).max(floor).max(f64::MIN_POSITIVE)
+        };
+        self.noise = match self.noise.len() {
+            1 => vec![variance((squares, cells))],
+            _ => each.into_iter().map(variance).collect(),
+        };
         Ok(())
     }
 }
 
 impl Rows {
-    pub fn log_likelihood(&self, noise: f64) -> f64 {
+    pub fn log_likelihood(&self) -> f64 {
+        let noise = self.noise;
         let (n, d, q) = (self.x.rows() as f64, self.seen.len() as f64, self.x.cols() as f64);
         let constant = d * std::f64::consts::TAU.ln() + (d - q) * noise.ln() + self.log_det;
-        -0.5 * (n * constant + self.error.dot(&self.error) / noise + self.x.dot(&self.x))
+        let log_roots: f64 = self.roots.iter().flatten().map(|root| root.ln()).sum();
+        -0.5 * (n * constant + self.error.dot(&self.error) / noise + self.x.dot(&self.x)) - n * log_roots
     }
 
-    pub fn add_gradient(&self, noise: f64, grad: &mut PpcaGrad) {
+    pub fn add_gradient(&self, grad: &mut PpcaGrad) {
+        let noise = self.noise;
         let (n, d, q) = (self.x.rows() as f64, self.seen.len() as f64, self.x.cols() as f64);
         let mut w = linalg::mul(&self.w, &self.m_inverse);
         w.scale(-n);
         linalg::gemm(1.0 / noise, &self.error, linalg::Op::T, &self.x, linalg::Op::N, &mut w);
         for (i, &column) in self.seen.iter().enumerate() {
-            grad.w.row_mut(column).iter_mut().zip(w.row(i)).for_each(|(a, b)| *a += b);
-            grad.mean[column] += self.error.col(i).iter().sum::<f64>() / noise;
+            let root = self.roots.as_ref().map_or(1.0, |roots| roots[i]);
+            grad.w.row_mut(column).iter_mut().zip(w.row(i)).for_each(|(a, b)| *a += b / root);
+            let error = self.error.col(i);
+            grad.mean[column] += error.iter().sum::<f64>() / noise / root;
+            if self.roots.is_some() {
+                // [C⁻¹]_dd of unit noise is 1 − w_dᵀM⁻¹w_d.
+                let inverse = 1.0 - quadratic(&self.m_inverse, self.w.row(i));
+                let square: f64 = error.iter().map(|e| e * e).sum();
+                grad.noise[column] += 0.5 * (square - n * inverse) / (root * root);
+            }
+        }
+        if self.roots.is_some() {
+            return;
         }
         let trace = (d - q) / noise + self.m_inverse.trace();
-        grad.noise += 0.5 * self.error.dot(&self.error) / noise / noise - 0.5 * n * trace;
+        grad.noise[0] += 0.5 * self.error.dot(&self.error) / noise / noise - 0.5 * n * trace;
     }
 }

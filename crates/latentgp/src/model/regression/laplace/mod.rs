@@ -320,7 +320,7 @@ impl Model for Laplace {
             map: InputMap::AsIs,
             kernel: self.kernel.clone(),
             z: self.x.clone(),
-            noise: 0.0,
+            noise: vec![0.0; mean.len()],
             l: l.into(),
             factors,
             expectation: Box::new(expectation::Auto),

@@ -34,7 +34,7 @@ impl SparseRegression {
         }
         Ok(Box::new(SparseRegression {
             kernel: file.kernel(own, q)?,
-            noise: Param::scalar(1.0),
+            noise: file.noise(d)?,
             z: Param::free(z),
             x: UncertainInputs::of_given(given, prior)?,
             expectation: Mixed(file.expectation()?),

@@ -214,7 +214,7 @@ impl Model for SpgpDr {
         Ok(Posterior {
             kernel: self.kernel.clone(),
             z: self.z.value.clone(),
-            noise: self.noise.get(),
+            noise: vec![self.noise.get(); self.data.y.cols()],
             factors: vec![Factors::new(columns, fitc.alpha.clone(), fitc.c(), &kzz)],
             l: kzz.into(),
             expectation: Box::new(Auto),

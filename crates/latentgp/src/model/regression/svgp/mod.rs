@@ -301,7 +301,7 @@ impl Model for Svgp {
             map: InputMap::AsIs,
             kernel: self.kernel.clone(),
             z: self.z.value.clone(),
-            noise: 0.0,
+            noise: vec![0.0; mean.len()],
             l: l.into(),
             factors,
             expectation: Box::new(expectation::Auto),

@@ -305,7 +305,7 @@ impl Model for Vdmgp {
         Ok(Posterior {
             kernel: self.kernel.clone(),
             z: self.z.value.clone(),
-            noise: self.noise.get(),
+            noise: vec![self.noise.get(); self.data.y.cols()],
             l: parts.kzz.into(),
             factors,
             expectation: self.expectation.clone(),

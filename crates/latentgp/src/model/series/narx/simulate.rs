@@ -155,9 +155,10 @@ impl Stepper {
             return Err(Error::invalid("mean function of a GP-NARX", "none", "another"));
         }
         let factors = posterior.factors.into_iter().next().expect("outputs observed together");
-        let (v, c) = (factors.v().clone(), factors.c);
+        // Series share their noise.
+        let (v, c, noise) = (factors.v().clone(), factors.c.of(0), posterior.noise[0]);
         let basis = Basis { kernel: posterior.kernel, z: posterior.z, l: posterior.l };
-        Ok(Stepper { basis: Arc::new(basis), v, c, noise: posterior.noise })
+        Ok(Stepper { basis: Arc::new(basis), v, c, noise })
     }
 
     /// What rounding may do to a variance by the closed form, in parts of σ²: ε(k²|α|² + k cond K)/σ².
