@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from numbers import Integral
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from . import _native
@@ -55,7 +55,10 @@ class GPNarx(Estimator):
         An expression, or an object of :mod:`latentgp.kernels`, of standardised windows; its parameters start wide
         unless it is given values.
     n_inducing : int or None, default=None
-        Inducing inputs of a sparse regression; None is exact.
+        Inducing inputs of a sparse regression; None is exact, or at most 200 where values are missing or have errors.
+    error : float, default=0.0
+        The variance of the errors with which the series were read, in standardised units: with any, each value has a
+        posterior, and forecasts are of what will be read.
     propagation : {"independent", "correlated", "none", "trajectories"}, default="independent"
         How uncertainty travels from a step to the next: every lag a Gaussian of its own, the lags of a window
         with their covariance, not at all, or by drawing whole futures.
@@ -101,15 +104,16 @@ class GPNarx(Estimator):
     _parameter_constraints = {
         "lags": [at_least(1), None],
         "n_inducing": [at_least(1), None],
+        "error": [Interval(Real, 0, None, closed="left")],
         "propagation": [StrOptions(set(PROPAGATIONS))],
         "expectation": [str],
         "delays": ["array-like"],
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(self, lags=None, *, kernel="rbf + linear", n_inducing=None, propagation="independent",
-                 expectation="auto", delays=(0,), scale="standardize", max_iter=1000, restarts=1, random_state=None,
-                 verbose=0, callback=None):  # fmt: skip
+    def __init__(self, lags=None, *, kernel="rbf + linear", n_inducing=None, error=0.0,
+                 propagation="independent", expectation="auto", delays=(0,), scale="standardize", max_iter=1000,
+                 restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     @fitting
@@ -121,7 +125,8 @@ class GPNarx(Estimator):
         Parameters
         ----------
         X : array-like of shape (n_steps,) or (n_steps, n_series)
-            The series, the oldest value first. Where y is given, exogenous inputs of shape (n_steps, n_inputs).
+            The series, the oldest value first; NaN is a missing value, which is inferred. Where y is given, exogenous
+            inputs of shape (n_steps, n_inputs).
         y : array-like of shape (n_steps,) or (n_steps, n_series), default=None
             The series, where X are exogenous inputs.
 
@@ -133,11 +138,15 @@ class GPNarx(Estimator):
         given = X if y is None else y
         if y is None and np.ndim(X) == 1:
             X = _column(X)
-        X = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=4)
+        X = validate_data(
+            self, X, dtype=np.float64, order="C", ensure_min_samples=4, ensure_all_finite="allow-nan"
+        )
         if y is None:
             series, inputs = X, None
         else:
-            series = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+            series = check_array(
+                y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y"
+            )
             series, inputs = np.ascontiguousarray(series.reshape(len(series), -1)), X
             check_consistent_length(X, series)
         self._one = np.ndim(given) == 1
@@ -152,14 +161,21 @@ class GPNarx(Estimator):
             raise ValueError(f"delays: expected whole numbers, 0 or more, such as (0, 1), found {self.delays!r}")
         delays = [int(d) for d in delays]
         width = lags * series.shape[1] + len(delays) * (0 if inputs is None else inputs.shape[1])
-        if self.n_inducing is None:
+        gaps = np.isnan(series).any() or (inputs is not None and np.isnan(inputs).any())
+        if self.n_inducing is None and not gaps and self.error == 0:
             check_room(4 * len(series), len(series), f"the covariance of {len(series)} steps", "n_inducing=200")
         exogenous = 0 if inputs is None else inputs.shape[1]
         windows = {"series": [lags] * series.shape[1], "exogenous": [delays] * exogenous}
-        recipe = self._recipe(model="narx", lags=windows, expectation=None)
+        error = float(self.error) if self.error > 0 else None
+        recipe = self._recipe(model="narx", lags=windows, expectation=None, error=error)
         told = (names, [] if inputs is None else names_of(self, exogenous, "u"))
         self._keep(_native.NarxModel.fit(series, inputs, self._native_kernel(width), recipe, told, self._watch()))
         return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def _take(self, model) -> None:
         super()._take(model)
@@ -211,7 +227,8 @@ class GPNarx(Estimator):
         Parameters
         ----------
         history : array-like of shape (n_past,) or (n_past, n_series)
-            Past values, at least as many as a window has; a table of several series has the columns of the fit.
+            Past values, at least as many as a window has, NaN where one is missing; a table of several series has the
+            columns of the fit.
         steps : int
             Steps ahead.
         X : array-like of shape (n_past + steps, n_inputs), default=None
@@ -250,7 +267,9 @@ class GPNarx(Estimator):
                 f"history has the columns {listed(past.columns)}, expected the series of the fit in their order: "
                 f"{listed(names)}"
             )
-        return check_array(past, dtype=np.float64, order="C", input_name="history")
+        return check_array(
+            past, dtype=np.float64, order="C", ensure_all_finite="allow-nan", input_name="history"
+        )
 
     def _exogenous(self, X, rows: int, of: str):
         """Exogenous inputs of so many rows, by the names of the fit; None where the model has none."""
@@ -260,7 +279,7 @@ class GPNarx(Estimator):
             return None
         if X is None:
             raise ValueError(f"the model has exogenous inputs: give X, {rows} rows, {of}")
-        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        X = validate_data(self, X, dtype=np.float64, order="C", reset=False, ensure_all_finite="allow-nan")
         if len(X) != rows:
             raise ValueError(f"X has {len(X)} rows, expected {rows}: {of}")
         return X

@@ -62,6 +62,7 @@ impl NarxModel {
         let inducing = match &self.0.model.process {
             latentgp::model::narx::Process::Exact(_) => None,
             latentgp::model::narx::Process::Sparse(m) => Some(m.z.value.rows()),
+            latentgp::model::narx::Process::Gapped(m) => Some(m.base.z.value.rows()),
         };
         (self.0.model.lags.series.clone(), self.0.model.lags.exogenous.clone(), inducing)
     }

@@ -38,6 +38,25 @@ def test_uncertainty_travels(series):
         model.simulate(series, 3, propagation="sideways")
 
 
+def test_gaps_are_inferred(series, tmp_path):
+    whole = lg.GPNarx(6, n_inducing=30, random_state=0).fit(series)
+    holed = series.copy()
+    holed[[0, 20, 21, 44, 78]] = np.nan
+    model = lg.GPNarx(6, n_inducing=30, random_state=0).fit(holed)
+    truth = np.sin(0.4 * np.arange(80, 95))
+    errors = [np.sqrt(np.mean((of.forecast(15) - truth) ** 2)) for of in (whole, model)]
+    assert errors[1] < 2 * errors[0] + 0.05, errors
+    model.save(tmp_path / "m.lgp")
+    assert np.array_equal(lg.load(tmp_path / "m.lgp").forecast(5), model.forecast(5))
+    # What ends in a gap is forecast from the last value on.
+    ended = np.concatenate([series, [np.nan, np.nan]])
+    assert np.array_equal(whole.simulate(ended, 3).mean, whole.simulate(series, 5).mean[2:])
+    with pytest.raises(ValueError, match="missing"):
+        lg.GPNarx(2).fit(np.full(20, np.nan))
+    read = lg.GPNarx(6, n_inducing=30, error=0.01, max_iter=50, random_state=0).fit(series)
+    assert (read.forecast(3, return_std=True)[1] > 0.1 * series.std()).all()
+
+
 def test_exogenous_inputs_help():
     u = np.random.default_rng(0).normal(size=(100, 1))
     y = np.zeros(100)

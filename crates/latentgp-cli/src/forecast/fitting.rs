@@ -54,7 +54,9 @@ pub fn fit(job: &Job, series: &Series, quiet: bool) -> Outcome<Chosen> {
     let units = units(job, series, quiet)?;
     let known = series.values.slice_rows(0, job.known());
     let inputs = series.exogenous.as_ref().map(|u| u.slice_rows(0, job.known()));
-    let targets = known.slice_rows(job.lags.longest(), job.known());
+    // Windows begin at the first value.
+    let first = (0..job.known()).find(|&t| known.row(t).iter().any(|v| !v.is_nan())).unwrap_or(0);
+    let targets = known.slice_rows((first + job.lags.longest()).min(job.known()), job.known());
     let jacobian = -units.jacobian(&targets);
     let fitted = match job.papers {
         true => by_papers(job, &units.apply(&known), inputs.as_ref(), quiet)?.map(Box::new),

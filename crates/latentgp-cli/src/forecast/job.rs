@@ -139,8 +139,18 @@ impl Job {
         series.check_length(lags.longest())?;
         let (train, horizon) = extent(args, series, &lags)?;
         series.check_varies(lags.longest()..lags.longest() + train)?;
+        let training = args.training_variance.as_deref().map(training_variance).transpose()?;
+        let (training, error) = match (args.inputs.as_deref(), training) {
+            (Some("inferred"), Some(TrainingVariance::Value(v))) => (None, v),
+            (Some("inferred"), _) => {
+                let expected = "--inputs inferred: expected a number as --training-variance, found `noise`";
+                return Err(Failure::usage(expected));
+            }
+            (_, training) => (training, 0.0),
+        };
         let options = NarxOptions {
             inducing: args.inducing.map(|m| m.min(train)),
+            error,
             seed: common.seed(),
             ..Default::default()
         };
@@ -155,7 +165,7 @@ impl Job {
             papers: args.papers,
             transform: args.transform.unwrap_or(usual),
             options,
-            training: args.training_variance.as_deref().map(training_variance).transpose()?,
+            training,
             fitting: Restarts {
                 runs: args.restarts.unwrap_or(1),
                 max_iterations: args.max_iter.unwrap_or(1000),
@@ -176,6 +186,7 @@ impl Job {
             kernel: Some(self.kernel.clone()),
             lags: Some(self.lags.clone()),
             inducing: self.options.inducing,
+            error: Some(self.options.error).filter(|e| *e > 0.0),
             restarts: Some(self.fitting.runs),
             max_iterations: Some(self.fitting.max_iterations),
             seed: self.options.seed,

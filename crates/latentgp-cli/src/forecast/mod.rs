@@ -37,7 +37,7 @@ an uncertain input of the next ones: integrated over by --expectation, in window
 covariance of their lags (--window correlated) or take them for independent, or by whole sampled
 futures (--trajectories).
 
-SERIES has a row each time step, the oldest first, no gaps. The first column of words is taken
+SERIES has a row each time step, the oldest first; an empty cell is a missing value. The first column of words is taken
 for dates. Rows at its end in which the targets are empty are the future; they may hold dates
 and exogenous values, as may --future. Dates such as 1960-12 or 1960-12-31 that are evenly apart
 go on by themselves.
@@ -128,6 +128,16 @@ pub struct Args {
         conflicts_with_all = ["trajectories", "no_propagate", "backtest"]
     )]
     training_variance: Option<String>,
+    /// What is done about that variance: averaged over, or inferred, each value with a posterior [default: averaged]
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_parser = ["averaged", "inferred"],
+        help_heading = "Model",
+        requires = "training_variance",
+        conflicts_with = "papers"
+    )]
+    inputs: Option<String>,
     /// Draw so many futures instead: quantiles are theirs
     #[arg(
         long,

@@ -1,4 +1,4 @@
-//! The series: columns of numbers without gaps, exogenous inputs that may reach beyond them, and dates.
+//! The series: columns of numbers, exogenous inputs that may reach beyond them, and dates. Values may be missing.
 //!
 //! Rows at the end of SERIES whose targets are all empty are the future: they may have dates and exogenous
 //! values. The rows of `--future FILE` take their place.
@@ -19,7 +19,7 @@ pub struct Series {
     pub source: String,
     /// The names of the targets.
     pub names: Vec<String>,
-    /// T×D, without gaps.
+    /// T×D, NaN where a value is missing.
     pub values: Mat,
     /// The names of the exogenous inputs.
     pub inputs: Vec<String>,
@@ -41,7 +41,7 @@ impl Series {
         let rows =
             (0..all.rows()).rev().find(|&i| all.row(i).iter().any(|v| !v.is_nan())).map_or(0, |i| i + 1);
         let values = all.slice_rows(0, rows);
-        whole(&table, &values, &names, "a series has no gaps, fill it in or begin after it")?;
+        check(&table, &values, &names, f64::is_infinite, "leave it empty where it is not known")?;
         let future = args.future.as_ref().map(|spec| Table::read(spec).map_err(Failure::data)).transpose()?;
         let exogenous = match &args.exogenous[..] {
             [] => None,
@@ -102,6 +102,13 @@ impl Series {
             let column = self.values.col(d);
             let values = &column[rows.clone()];
             let (lo, hi) = values.iter().fold((f64::MAX, f64::MIN), |(lo, hi), v| (lo.min(*v), hi.max(*v)));
+            if lo > hi {
+                return Err(Failure::data(format!(
+                    "{}, column `{name}`: all {} values to learn from are missing",
+                    self.source,
+                    values.len()
+                )));
+            }
             if hi - lo <= 8.0 * f64::EPSILON * lo.abs().max(hi.abs()) {
                 return Err(Failure::data(format!(
                     "{}, column `{name}`: all {} values to learn from are {lo}: there is nothing to learn{}",
@@ -181,9 +188,15 @@ fn numbers(table: &Table, names: &[String]) -> Outcome<Mat> {
     table.numeric(names).map_err(Failure::data)
 }
 
-/// Errs at the first value that is missing or infinite.
-fn whole(table: &Table, values: &Mat, names: &[String], advice: &str) -> Outcome {
-    match values.as_slice().iter().position(|v| !v.is_finite()) {
+/// Errs at the first value that is wrong: missing or infinite.
+fn check(
+    table: &Table,
+    values: &Mat,
+    names: &[String],
+    wrong: impl Fn(f64) -> bool,
+    advice: &str,
+) -> Outcome {
+    match values.as_slice().iter().position(|v| wrong(*v)) {
         None => Ok(()),
         Some(at) => Err(Failure::data(format!(
             "{}, row {} (from 0), column `{}`: the value is {}: {advice}",
@@ -199,12 +212,18 @@ fn whole(table: &Table, values: &Mat, names: &[String], advice: &str) -> Outcome
 fn exogenous(table: &Table, future: Option<&Table>, names: &[String], rows: usize) -> Outcome<Mat> {
     let own = numbers(table, names)?;
     let known = own.slice_rows(0, rows);
-    whole(table, &known, names, "an exogenous input has no gaps, fill it in")?;
+    check(table, &known, names, f64::is_infinite, "leave it empty where it is not known")?;
     let after = match future {
         None => own.slice_rows(rows, own.rows()),
         Some(file) => {
             let found = numbers(file, names)?;
-            whole(file, &found, names, "an exogenous input has no gaps, fill it in")?;
+            check(
+                file,
+                &found,
+                names,
+                |v| !v.is_finite(),
+                "the inputs of what is forecast must all be known",
+            )?;
             found
         }
     };

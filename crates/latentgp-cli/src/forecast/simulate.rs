@@ -109,7 +109,8 @@ fn with_training(job: &Job, model: &Narx, how: &Simulation) -> Simulation {
 /// The scores of each series, over the rows that were not trained on; none where there are none.
 fn score(job: &Job, series: &Series, view: &View) -> Outcome<Vec<Score>> {
     let (known, seen) = (job.known(), series.values.rows().min(job.end()));
-    if seen <= known {
+    let truth = |d: usize| (known..seen).any(|t| !series.values[(t, d)].is_nan());
+    if !(0..series.names.len()).all(truth) {
         return Ok(Vec::new());
     }
     (0..series.names.len())

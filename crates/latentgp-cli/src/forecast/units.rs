@@ -66,8 +66,10 @@ impl Units {
     /// The logarithm where all values are positive and, in the rows known, the spread of the changes of every
     /// series grows at least as the square root of its level; blocks are as long as the longest lag.
     pub fn suitable(values: &Mat, known: usize, longest: usize) -> Self {
-        let positive = values.as_slice().iter().all(|y| *y > 0.0);
-        let grows = |d: usize| exponent(&values.col(d)[..known], longest).is_some_and(|p| p > MIDDLE);
+        let positive = values.as_slice().iter().all(|y| y.is_nan() || *y > 0.0);
+        let seen =
+            |d: usize| values.col(d)[..known].iter().copied().filter(|y| !y.is_nan()).collect::<Vec<_>>();
+        let grows = |d: usize| exponent(&seen(d), longest).is_some_and(|p| p > MIDDLE);
         if positive && (0..values.cols()).all(grows) { Units::Log } else { Units::Plain }
     }
 
@@ -86,7 +88,10 @@ impl Units {
 
     /// What the evidence of the model's data is more than that of the data as given.
     pub fn jacobian(self, values: &Mat) -> f64 {
-        if self == Units::Log { values.as_slice().iter().map(|y| y.ln()).sum() } else { 0.0 }
+        match self {
+            Units::Plain => 0.0,
+            Units::Log => values.as_slice().iter().filter(|y| !y.is_nan()).map(|y| y.ln()).sum(),
+        }
     }
 
     fn undo(self, of: &Forecast) -> Forecast {
@@ -137,8 +142,11 @@ impl View {
 }
 
 impl Cells {
-    /// Step `h` of series `d` beside its truth.
+    /// Step `h` of series `d` beside its truth, unless that is missing.
     pub fn push(&mut self, of: &View, h: usize, d: usize, y: f64) {
+        if y.is_nan() {
+            return;
+        }
         self.y.push(y);
         self.mean.push(of.forecast.mean[(h, d)]);
         let inner = [of.units.enter(y), of.inner.mean[(h, d)], of.inner.var[(h, d)]];

@@ -238,15 +238,19 @@ fn origins_roll() {
 #[test]
 fn bad_series_and_options_are_told_apart() {
     let folder = folder();
-    folder.write("gap.csv", "date,y\na,1\nb,\nc,3\nd,2\n");
+    folder.write("infinite.csv", "date,y\na,1\nb,inf\nc,3\nd,2\n");
     folder.write("two.csv", "a,b\n1,2\n3,1\n2,4\n5,2\n");
     folder.write("flat.csv", "y\n1\n1\n1\n1\n1\n1\n");
     folder.write("signs.csv", "y\n1\n-1\n2\n-3\n1\n2\n");
     folder.write("words.csv", "day,what\na,b\nc,d\n");
     folder.write("mixed.csv", "day,what,n\na,b,1\nc,d,2\ne,f,3\n");
-    folder.write("holed.csv", "y,u\n1,2\n3,\n2,4\n5,2\n3,1\n");
+    folder.write("holed.csv", "y,u\n1,2\n3,inf\n2,4\n5,2\n3,1\n");
+    folder.write("none.tsv", "y\tu\n\t1\n\t2\n\t3\n");
     for (line, code, words) in [
-        ("gap.csv --lag 1", 3, "row 1 (from 0), column `y`"),
+        ("infinite.csv --lag 1", 3, "row 1 (from 0), column `y`"),
+        ("none.tsv --lag 1 --target y", 3, "none.tsv"),
+        ("air.csv --training-variance noise --inputs inferred", 2, "expected a number"),
+        ("air.csv --inputs inferred", 2, "--training-variance"),
         ("two.csv --lag 3 --target a", 3, "at least 5 values"),
         ("two.csv --lag 4 --target a", 3, "shorter --lag"),
         ("two.csv --lag 1 --target c", 3, "no column `c`"),
@@ -291,6 +295,31 @@ fn bad_series_and_options_are_told_apart() {
         assert_eq!(ended.code, code, "{line}: {}", ended.err);
         assert!(ended.err.contains(words), "{line}: {}", ended.err);
     }
+}
+
+#[test]
+fn gaps_are_inferred_wherever_they_are() {
+    let folder = folder();
+    let air = folder.read("air.csv");
+    let blank = |rows: &[usize]| {
+        let line = |(i, line): (usize, &str)| match rows.contains(&i) {
+            true => format!("{},\n", line.rsplit_once(',').unwrap().0),
+            false => format!("{line}\n"),
+        };
+        air.lines().enumerate().map(line).collect::<String>()
+    };
+    folder.write("gaps.csv", &blank(&[1, 2, 40, 41, 90, 119]));
+    let options = "--lag 13 --train 107 --inducing 40 --max-iter 60 --json";
+    let (whole, holed) = (
+        folder.json(&format!("forecast air.csv {options}")),
+        folder.json(&format!("forecast gaps.csv {options}")),
+    );
+    let rmse = |of: &Value| number(&of["forecasts"][0], "rmse");
+    assert!(rmse(&holed) < 1.5 * rmse(&whole), "{} against {}", rmse(&holed), rmse(&whole));
+    assert_eq!(number(&holed["forecasts"][0], "scored"), 24.0);
+    let read =
+        folder.json(&format!("forecast gaps.csv {options} --training-variance 0.001 --inputs inferred"));
+    assert!(rmse(&read).is_finite());
 }
 
 #[test]

@@ -93,11 +93,18 @@ impl Lags {
         self.columns().iter().map(value).collect()
     }
 
-    /// Errs unless the tables have the columns that the lags speak of, and finite numbers alone.
+    /// Errs unless the tables have the columns that the lags speak of, and no missing or infinite number.
     ///
     /// `future` is the number of rows that the exogenous inputs have in addition, of which the last may be left out
     /// that no delay reaches.
     pub(crate) fn check(&self, series: &Mat, exogenous: Option<&Mat>, future: usize) -> Result<()> {
+        self.check_with_gaps(series, exogenous, future)?;
+        finite(series, "series")?;
+        exogenous.map_or(Ok(()), |inputs| finite(inputs, "exogenous input"))
+    }
+
+    /// The same where values may be missing.
+    pub(crate) fn check_with_gaps(&self, series: &Mat, exogenous: Option<&Mat>, future: usize) -> Result<()> {
         if self.width() == 0 || self.series.is_empty() {
             let expected = "at least one series and one past value of it, or of an exogenous input";
             return Err(Error::invalid("lags", expected, format!("{self:?}")));
@@ -105,7 +112,7 @@ impl Lags {
         if series.cols() != self.series.len() {
             return Err(Error::shape("columns of the series", self.series.len(), series.cols()));
         }
-        finite(series, "series")?;
+        no_infinity(series, "series")?;
         let Some(inputs) = exogenous else {
             return match self.exogenous.len() {
                 0 => Ok(()),
@@ -127,7 +134,19 @@ impl Lags {
             };
             return Err(Error::shape("rows of the exogenous inputs", expected, inputs.rows()));
         }
-        finite(inputs, "exogenous input")
+        no_infinity(inputs, "exogenous input")
+    }
+
+    /// Errs unless a time has a whole window.
+    pub(crate) fn check_length(&self, rows: usize) -> Result<()> {
+        let first = self.longest();
+        if rows > first {
+            return Ok(());
+        }
+        let reason = format!(
+            "{rows} values are no more than the longest lag, {first}; give more of them or a shorter lag"
+        );
+        Err(Error::data("the series", reason))
     }
 
     /// Inputs and targets of all times that have a whole window.
@@ -145,26 +164,33 @@ impl Lags {
     pub fn table(&self, series: &Mat, exogenous: Option<&Mat>) -> Result<Lagged> {
         self.check(series, exogenous, 0)?;
         let first = self.longest();
-        if series.rows() <= first {
-            let reason = format!(
-                "{} values are no more than the longest lag, {first}; give more of them or a shorter lag",
-                series.rows()
-            );
-            return Err(Error::data("the series", reason));
-        }
+        self.check_length(series.rows())?;
         let rows: Vec<Vec<f64>> = (first..series.rows()).map(|t| self.window(series, exogenous, t)).collect();
         Ok(Lagged { x: Mat::from_rows(&rows), y: series.slice_rows(first, series.rows()) })
     }
 }
 
 fn finite(table: &Mat, what: &str) -> Result<()> {
-    match table.as_slice().iter().position(|v| !v.is_finite()) {
+    at_none(
+        table,
+        what,
+        |v| !v.is_finite(),
+        "the value is missing or infinite, and these windows need all of them",
+    )
+}
+
+fn no_infinity(table: &Mat, what: &str) -> Result<()> {
+    at_none(table, what, f64::is_infinite, "the value is infinite; leave it empty where it is not known")
+}
+
+/// Errs at the first value that is `wrong`.
+fn at_none(table: &Mat, what: &str, wrong: impl Fn(f64) -> bool, reason: &str) -> Result<()> {
+    match table.as_slice().iter().position(|v| wrong(*v)) {
         None => Ok(()),
-        Some(at) => Err(Error::data(
-            format!("row {} of {what} {}", at / table.cols() + 1, at % table.cols() + 1),
-            "the value is missing or infinite, and windows need all of them; fill it in (by interpolation, \
-             say) or begin after it",
-        )),
+        Some(at) => {
+            let place = format!("row {} of {what} {}", at / table.cols() + 1, at % table.cols() + 1);
+            Err(Error::data(place, reason))
+        }
     }
 }
 

@@ -38,6 +38,9 @@ struct Header {
     time_steps: usize,
     names: Vec<String>,
     exogenous_names: Vec<String>,
+    /// The variance of the errors of the series where some of its values are latent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gaps: Option<f64>,
 }
 
 impl TrainedNarx {
@@ -70,9 +73,14 @@ impl Store for TrainedNarx {
             time_steps: self.series.rows(),
             names: self.names.clone(),
             exogenous_names: self.exogenous_names.clone(),
+            gaps: self.model.latent().map(|_| self.model.error()),
         };
         file.header["narx"] =
             serde_json::to_value(header).map_err(|e| Error::data("model file", e.to_string()))?;
+        if let Some(model) = self.model.latent() {
+            file.put("gaps.mean", &model.cells.mean.value);
+            file.put("gaps.var", &model.cells.var.value);
+        }
         file.tensors.insert("series".into(), self.series.clone());
         if let Some(inputs) = &self.exogenous {
             file.tensors.insert("exogenous".into(), inputs.clone());
@@ -103,7 +111,13 @@ impl Store for TrainedNarx {
         {
             return Err(damaged("its series, their names and their scaling do not fit"));
         }
-        lags.check(&series, exogenous.as_ref(), 0)?;
+        match h.gaps {
+            Some(error) if !(error >= 0.0 && error.is_finite()) => {
+                return Err(damaged("the variance of its errors is outside its domain"));
+            }
+            Some(_) => lags.check_with_gaps(&series, exogenous.as_ref(), 0)?,
+            None => lags.check(&series, exogenous.as_ref(), 0)?,
+        }
         let (name, likelihood): (String, String) = (file.field("model")?, file.field("likelihood")?);
         let (process, report) = match (name.as_str(), likelihood.as_str()) {
             ("gp", "gaussian") => {
@@ -116,10 +130,14 @@ impl Store for TrainedNarx {
             }
             _ => return Err(damaged(format!("its regression `{name}` is none of series"))),
         };
-        let model = Narx { process, lags, scaling: h.scaling, exogenous: h.exogenous };
+        let mut model = Narx { process, lags, scaling: h.scaling, exogenous: h.exogenous };
         let (_, q, d) = model.regression().sizes();
         if (q, d) != (model.lags.width(), model.lags.series.len()) {
             return Err(damaged("its regression does not fit its windows"));
+        }
+        if let Some(error) = h.gaps {
+            let cells = (file.tensor("gaps.mean")?.clone(), file.tensor("gaps.var")?.clone());
+            model.restore_gaps(&series, exogenous.as_ref(), error, cells)?;
         }
         Ok(TrainedNarx {
             model,
@@ -141,6 +159,7 @@ mod tests {
     use crate::kernel::{Linear, Rbf};
     use crate::model::Restarts;
     use crate::model::narx::{NarxOptions, Simulation};
+    use crate::param::Parameterized;
     use serde_json::json;
     use std::ops::ControlFlow;
 
@@ -178,6 +197,34 @@ mod tests {
                 |t: &TrainedNarx| t.model.simulate(&t.series, future.as_ref(), 6, &Simulation::default());
             assert_eq!(of(&after).unwrap(), of(&before).unwrap(), "{inducing:?} {inputs}");
             assert_eq!((&after.report, &after.names), (&before.report, &before.names));
+        }
+    }
+
+    #[test]
+    fn gaps_are_stored_with_their_posteriors() {
+        let mut before = trained(None, true);
+        before.series[(20, 0)] = f64::NAN;
+        before.exogenous.as_mut().unwrap()[(7, 0)] = f64::NAN;
+        let kernel = Rbf::new(6) + Linear::new(6);
+        let lags = before.model.lags.clone();
+        for error in [0.0, 0.1] {
+            let options = NarxOptions { inducing: Some(8), error, ..Default::default() };
+            let start =
+                Narx::new(&before.series, before.exogenous.as_ref(), lags.clone(), kernel.clone(), &options);
+            let how = Restarts { max_iterations: 5, ..Default::default() };
+            before.model = start.unwrap().fit(&how, &|_| ControlFlow::Continue(())).unwrap().model;
+            let file = before.to_file().unwrap();
+            let after =
+                TrainedNarx::from_file(ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap()).unwrap();
+            let future = Mat::from_fn(46, 1, |t, _| if t == 7 { f64::NAN } else { (t as f64).cos() });
+            let of = |t: &TrainedNarx| t.model.simulate(&t.series, Some(&future), 6, &Simulation::default());
+            assert_eq!(of(&after).unwrap(), of(&before).unwrap());
+            assert_eq!(after.model.params(), before.model.params());
+            for array in ["gaps.mean", "gaps.var"] {
+                let mut wrong = file.clone();
+                wrong.tensors.insert(array.into(), Mat::filled(1, 1, -1.0));
+                assert!(TrainedNarx::from_file(wrong).is_err(), "{array}");
+            }
         }
     }
 

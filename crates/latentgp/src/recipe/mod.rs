@@ -71,6 +71,8 @@ pub struct Recipe {
     pub prior: Option<String>,
     /// What a window of a series has.
     pub lags: Option<Lags>,
+    /// The variance of the errors with which series were read, in the units of the scaled series.
+    pub error: Option<f64>,
     /// The start of σ², as a part of the variance of the scaled data.
     pub noise: Option<f64>,
     /// Whose σ² is.

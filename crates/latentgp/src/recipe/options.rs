@@ -58,7 +58,7 @@ pub fn family_of(model: &str) -> Result<Family> {
 }
 
 /// The options that are numbers or names, as fields of a [`Recipe`].
-pub const OPTIONS: [&str; 18] = [
+pub const OPTIONS: [&str; 19] = [
     "model",
     "likelihood",
     "kernel",
@@ -71,6 +71,7 @@ pub const OPTIONS: [&str; 18] = [
     "weight_prior",
     "fitc",
     "lags",
+    "error",
     "prior",
     "noise",
     "variance",
@@ -109,6 +110,7 @@ impl Recipe {
             (self.scale.is_some(), true, "scale"),
             (self.prior.is_some(), model == "bayesian-gplvm", "prior"),
             (self.lags.is_some(), family == Family::Series, "lags"),
+            (self.error.is_some(), family == Family::Series, "error"),
             (self.noise.is_some(), model != "ppca", "noise"),
             (self.noise_kind == Some(NoiseKind::Columns), latent, NOISE_KIND),
             (self.variance.is_some(), model == "bayesian-gplvm", "variance"),

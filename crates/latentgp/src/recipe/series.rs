@@ -27,6 +27,7 @@ impl Recipe {
             noise: self.noise.unwrap_or(usual.noise),
             inducing: self.inducing,
             seed: self.seed,
+            error: self.error.unwrap_or(usual.error),
         };
         let wide = self.wide(&*kernel);
         let mut start = Narx::new(series, exogenous, lags, kernel, &options)?;

@@ -162,7 +162,7 @@ impl SparseRegression {
         how.fit(self, watch)
     }
 
-    fn bound(&self) -> SparseBound<'_> {
+    pub(crate) fn bound(&self) -> SparseBound<'_> {
         SparseBound {
             kernel: &*self.kernel,
             expectation: &self.expectation,

@@ -68,7 +68,7 @@ impl Backtest {
         watch: &OnIteration<'_>,
     ) -> Result<Vec<Backtested>> {
         let origins = self.origins(series.rows(), lags)?;
-        lags.check(series, exogenous, 0)?;
+        lags.check_with_gaps(series, exogenous, 0)?;
         let mut forecasts: Vec<Vec<Forecast>> = vec![Vec::new(); ways.len()];
         let mut fitted: Option<Narx> = None;
         for &origin in &origins {

@@ -5,6 +5,9 @@ use crate::error::{Error, Result};
 use crate::mat::Mat;
 use crate::metrics;
 use crate::special::normal_quantile;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 
 /// The levels at which coverage is reported.
 pub const LEVELS: [f64; 3] = [0.5, 0.9, 0.95];
@@ -63,6 +66,33 @@ impl Forecast {
     pub(super) fn empty(steps: usize, series: usize) -> Self {
         let (mean, var) = (Mat::zeros(steps, series), Mat::zeros(steps, series));
         Forecast { mean, var, trajectories: Vec::new(), evaluations: 0.0 }
+    }
+
+    /// Adds errors of that variance to the futures that were drawn.
+    pub(super) fn read_with(&mut self, variance: f64, seed: u64) {
+        if variance == 0.0 {
+            return;
+        }
+        // Streams of their own, after those of the futures.
+        const FIRST: u64 = 1 << 32;
+        for (s, path) in self.trajectories.iter_mut().enumerate() {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            rng.set_stream(FIRST + s as u64);
+            for value in path.as_mut_slice() {
+                let xi: f64 = StandardNormal.sample(&mut rng);
+                *value += variance.sqrt() * xi;
+            }
+        }
+    }
+
+    /// Without the first steps.
+    pub(super) fn after(self, steps: usize) -> Self {
+        if steps == 0 {
+            return self;
+        }
+        let rest = |of: &Mat| of.slice_rows(steps, of.rows());
+        let trajectories = self.trajectories.iter().map(rest).collect();
+        Forecast { mean: rest(&self.mean), var: rest(&self.var), trajectories, evaluations: self.evaluations }
     }
 
     pub(super) fn in_units(self, scaling: &Scaling) -> Result<Self> {

@@ -12,6 +12,7 @@
 //! would push every step to the same side, and the errors of the steps would add up. With [`UncertainTraining`] the posterior is that of a GPLVM at
 //! Z = μ = X, as in the papers.
 
+use super::gaps::Given;
 use super::window::Window;
 use super::{Draws, Forecast, Narx, Process, trajectories};
 use crate::error::{Error, Result};
@@ -264,7 +265,8 @@ impl Narx {
     ///
     /// `history` has at least as many rows as the longest lag, the oldest first; `exogenous` has a row for
     /// each of its rows and for each step. Means and variances are in the units of the data, noise included.
-    /// Errs when these do not fit, a value is missing, there are no steps, the expectation cannot run, or a
+    /// Missing values of the history, NaN, are inferred; where its last rows have none, they are simulated as well. Errs
+    /// when these do not fit, an exogenous input is missing ahead, there are no steps, the expectation cannot run, or a
     /// forecast leaves the range of numbers.
     pub fn simulate(
         &self,
@@ -280,14 +282,19 @@ impl Narx {
         if steps > most {
             return Err(Error::invalid("horizon", format!("at most {most} steps"), steps));
         }
-        self.lags.check(history, exogenous, steps)?;
+        self.lags.check_with_gaps(history, exogenous, steps)?;
+        let seen = |i: &usize| history.row(*i).iter().any(|v| !v.is_nan());
+        let known = (0..history.rows()).rev().find(seen).map_or(0, |i| i + 1);
+        let behind = history.rows() - known;
+        let (history, steps) = (&history.slice_rows(0, known), steps + behind);
         let longest = self.lags.longest();
         if history.rows() < longest {
             let reason =
                 format!("{} values are fewer than the longest lag, {longest}; give more", history.rows());
             return Err(Error::data("the history", reason));
         }
-        let inputs = self.future(history.rows(), exogenous, steps);
+        let (window, exogenous) = self.values(history, exogenous)?;
+        let inputs = self.future(history.rows(), exogenous.as_ref(), steps)?;
         let start = match how.start {
             StartVariance::Zero => 0.0,
             StartVariance::Noise => self.noise().get(),
@@ -296,8 +303,9 @@ impl Narx {
                 return Err(Error::invalid("start variance", "a finite number, not negative", v));
             }
         };
-        let tail = history.slice_rows(history.rows() - longest, history.rows());
-        let window = Window::new(&self.lags, &self.scaling.apply(&tail)?, start);
+        let mut tail = window;
+        tail.var.as_mut_slice().iter_mut().for_each(|v| *v = v.max(start));
+        let window = Window::new(&self.lags, &tail);
         let run = Run { inputs, steps, lags: &self.lags };
         let scaled = match &how.propagation {
             Propagation::Certain => run.moments(&Stepper::new(self.posterior()?)?, window, None, false)?,
@@ -310,10 +318,56 @@ impl Narx {
                 run.moments(&stepper, window, Some(stepper.rule(&**by)?), true)?
             }
             Propagation::Trajectories { count, seed, draws } => {
-                trajectories::run(&Stepper::new(self.posterior()?)?, &window, &run, *count, *seed, *draws)?
+                let stepper = Stepper::new(self.posterior()?)?;
+                let mut drawn = trajectories::run(&stepper, &window, &run, *count, *seed, *draws)?;
+                drawn.read_with(self.error(), *seed);
+                drawn
             }
         };
+        let mut scaled = scaled.after(behind);
+        scaled.var.as_mut_slice().iter_mut().for_each(|v| *v += self.error());
         scaled.in_units(&self.scaling)
+    }
+
+    /// The last rows of a history, as many as the longest lag, scaled, and the exogenous inputs without gaps in it.
+    fn values(&self, history: &Mat, exogenous: Option<&Mat>) -> Result<(Gaussians, Option<Mat>)> {
+        let (rows, longest) = (history.rows(), self.lags.longest());
+        let mean = self.scaling.apply(&history.slice_rows(rows - longest, rows))?;
+        let mut tail = Gaussians { var: Mat::zeros(mean.rows(), mean.cols()), mean };
+        let past = exogenous.map(|u| u.slice_rows(0, rows.min(u.rows())));
+        let missing = |of: &Mat| of.slice_rows(rows - longest, rows).as_slice().iter().any(|v| v.is_nan());
+        if self.error() == 0.0 && !missing(history) && !past.as_ref().is_some_and(missing) {
+            return Ok((tail, exogenous.cloned()));
+        }
+        let given = Given::new(history, past.as_ref())?;
+        let own = self.latent().filter(|model| model.is_of(&given));
+        let inferred = if own.is_some() { None } else { Some(self.conditioned(history, past.as_ref())?) };
+        let Some(model) = own.or_else(|| inferred.as_ref().and_then(|m| m.latent())) else {
+            return Ok((tail, exogenous.cloned()));
+        };
+        let at = |t: usize, j: usize| model.value((t.checked_sub(given.first)?, j));
+        let d = history.cols();
+        for (i, j) in (0..longest).flat_map(|i| (0..d).map(move |j| (i, j))) {
+            if let Some((mean, var)) = at(rows - longest + i, j) {
+                (tail.mean[(i, j)], tail.var[(i, j)]) = (mean, var);
+            }
+        }
+        let mut inputs = exogenous.cloned();
+        if let Some((u, s)) = inputs.as_mut().zip(self.exogenous.as_ref()) {
+            for (t, e) in (0..rows).flat_map(|t| (0..s.scale.len()).map(move |e| (t, e))) {
+                if let Some((mean, _)) = at(t, d + e) {
+                    u[(t, e)] = s.mean[e] + s.scale[e] * mean;
+                }
+            }
+        }
+        // Before the first value of any series nothing is known.
+        match tail.mean.is_finite() {
+            true => Ok((tail, inputs)),
+            false => {
+                let reason = format!("fewer than {longest} rows follow its first value; give more of them");
+                Err(Error::data("the history", reason))
+            }
+        }
     }
 
     /// The rule by which a simulation takes its steps, `None` where it takes no expectations: `auto` is the closed
@@ -330,9 +384,9 @@ impl Narx {
     }
 
     /// The exogenous columns of the windows to come, scaled, steps×(Q − own).
-    fn future(&self, known: usize, exogenous: Option<&Mat>, steps: usize) -> Mat {
+    fn future(&self, known: usize, exogenous: Option<&Mat>, steps: usize) -> Result<Mat> {
         let Some(u) = exogenous.filter(|_| self.lags.width() > self.lags.own()) else {
-            return Mat::zeros(steps, 0);
+            return Ok(Mat::zeros(steps, 0));
         };
         let columns = self.columns();
         let (own, sources) = (self.lags.own(), self.lags.columns());
@@ -342,7 +396,15 @@ impl Narx {
             }
             crate::data::lags::Source::Series(..) => unreachable!("the series come first"),
         };
-        Mat::from_fn(steps, self.lags.width() - own, at)
+        let inputs = Mat::from_fn(steps, self.lags.width() - own, at);
+        match inputs.is_finite() {
+            true => Ok(inputs),
+            false => {
+                let reason =
+                    "a value is missing at a step to be forecast, or as an input of it; give all of them";
+                Err(Error::data("the exogenous inputs", reason))
+            }
+        }
     }
 
     /// The posterior that a simulation asks for.
@@ -352,11 +414,16 @@ impl Narx {
             return self.posterior();
         };
         let x = self.inputs();
+        let mut var = Mat::filled(x.rows(), x.cols(), variance);
         let z = match &self.process {
             Process::Exact(_) => x.clone(),
             Process::Sparse(model) => model.z.value.clone(),
+            Process::Gapped(model) => {
+                var.add_scaled(1.0, &model.latent().var);
+                model.base.z.value.clone()
+            }
         };
-        let q = Gaussians::new(x.clone(), Mat::filled(x.rows(), x.cols(), variance))?;
+        let q = Gaussians::new(x, var)?;
         let mut model = BayesianGplvm::new(
             self.outputs().clone(),
             self.scaling.clone(),

@@ -1,6 +1,7 @@
 //! The window of a simulation: means and covariances of the lags, pushed on one step at a time.
 
 use crate::data::lags::Lags;
+use crate::expectation::Gaussians;
 use crate::mat::Mat;
 
 /// The lags of all series, scaled: means and their covariance.
@@ -13,13 +14,14 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// At the end of `history` (scaled, T×D), every value with the variance given.
-    pub fn new(lags: &Lags, history: &Mat, variance: f64) -> Self {
+    /// At the end of `history` (scaled, T×D), whose values are independent.
+    pub fn new(lags: &Lags, history: &Gaussians) -> Self {
         let lag = lags.series.iter().enumerate();
         let places: Vec<(usize, usize)> = lag.flat_map(|(d, &l)| (0..l).map(move |p| (d, p))).collect();
-        let mean = places.iter().map(|&(d, p)| history[(history.rows() - 1 - p, d)]).collect();
+        let last = |&(d, p): &(usize, usize)| (history.n() - 1 - p, d);
+        let mean = places.iter().map(|place| history.mean[last(place)]).collect();
         let n = places.len();
-        let cov = Mat::from_fn(n, n, |i, j| if i == j { variance } else { 0.0 });
+        let cov = Mat::from_fn(n, n, |i, j| if i == j { history.var[last(&places[i])] } else { 0.0 });
         Window { places, mean, cov }
     }
 
@@ -62,8 +64,9 @@ mod tests {
 
     #[test]
     fn values_and_covariances_move_on() {
-        let history = Mat::from_rows(&[[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]]);
-        let mut window = Window::new(&Lags::of_series(&[2, 1]), &history, 0.5);
+        let mean = Mat::from_rows(&[[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]]);
+        let history = Gaussians { var: Mat::filled(3, 2, 0.5), mean };
+        let mut window = Window::new(&Lags::of_series(&[2, 1]), &history);
         assert_eq!(window.mean, [3.0, 2.0, 30.0]);
         let cov = Mat::from_rows(&[[4.0, 1.0], [1.0, 9.0]]);
         let cross = Mat::from_rows(&[[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]);
