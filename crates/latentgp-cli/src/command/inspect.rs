@@ -6,7 +6,6 @@ use crate::trained::Ready;
 use crate::{out, regress, summary, trained, words};
 use latentgp::Mat;
 use latentgp::file::{ModelFile, Report, Store, Trained, TrainedRegression, Unfinished, VERSION};
-use latentgp::model::LatentSpace;
 use latentgp::param::Parameterized;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -62,9 +61,9 @@ pub fn run(args: &Args) -> Outcome {
         text += &format!("  scaling       {}\n", scaling(&space.trained.report));
         text += &format!("  columns       {}\n", space.trained.columns.join(", "));
         text += &unfinished(space.trained.unfinished.as_ref(), "fit", &args.model);
-        text += &match &space.trained.model {
-            LatentSpace::Gplvm(m) => arrays(&**m, &file),
-            LatentSpace::Ppca(..) => {
+        text += &match space.trained.model.parameters() {
+            Some((_, parameters)) => arrays(parameters, &file),
+            None => {
                 let all = file.tensors.iter().map(|(name, m)| line(name, m, "")).collect::<String>();
                 format!("\narrays\n{all}")
             }

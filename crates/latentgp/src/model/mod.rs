@@ -10,7 +10,8 @@ pub use latent::bayesian_gplvm::{
     BayesianGplvm, Certificate, Imputed, Latent, PapersTraining, Training, TrainingPlan,
 };
 pub use latent::gplvm::{Gplvm, GplvmPlan, GplvmTraining, LatentPrior, Positions};
-pub use latent::ppca::{Ppca, PpcaFit, PpcaGrad, PpcaLatent, PpcaOptions, PpcaPlan};
+pub use latent::ppca::{Ppca, PpcaFit, PpcaGrad, PpcaLatent, PpcaOptions, PpcaPlan, PpcaSpace};
+pub(crate) use latent::restore as restore_space;
 pub use latent::space::{LatentSpace, Placed};
 pub(crate) use regression::restore as restore_regression;
 pub use regression::*;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::model::prior;
-use crate::model::{GplvmTraining, LatentSpace, PpcaOptions, Training};
+use crate::model::{GplvmTraining, PpcaOptions, PpcaSpace, Training};
 
 impl Recipe {
     pub(super) fn latent(
@@ -23,7 +23,7 @@ impl Recipe {
                     max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
                     ..usual
                 };
-                job(how.plan(y)?, |fit| Learnt::Space(LatentSpace::Ppca(Box::new(fit.model), fit.y)))
+                job(how.plan(y)?, |fit| Learnt::Space(Box::new(PpcaSpace { model: fit.model, y: fit.y })))
             }
             "gplvm" => {
                 let usual = GplvmTraining::default();
@@ -42,7 +42,7 @@ impl Recipe {
                 let rule = self.rule(&*kernel, how.latent_dim)?;
                 job(how.plan(y, &*kernel), move |mut model| {
                     model.expectation = rule.clone();
-                    Learnt::Space(LatentSpace::Gplvm(Box::new(model)))
+                    Learnt::Space(Box::new(model))
                 })
             }
             _ => {

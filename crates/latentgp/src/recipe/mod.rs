@@ -123,7 +123,7 @@ pub enum Learnt {
     /// A Bayesian GPLVM.
     BayesianGplvm(Box<BayesianGplvm>),
     /// Another latent space.
-    Space(LatentSpace),
+    Space(Box<dyn LatentSpace>),
     /// A regression.
     Regression(Box<dyn Regressor>),
     /// A model of series.
@@ -135,8 +135,7 @@ impl Learnt {
     pub fn evidence(&self) -> Result<f64> {
         match self {
             Learnt::BayesianGplvm(m) => m.log_evidence(None),
-            Learnt::Space(LatentSpace::Gplvm(m)) => m.log_evidence(None),
-            Learnt::Space(LatentSpace::Ppca(m, y)) => m.log_likelihood(y),
+            Learnt::Space(m) => m.evidence(),
             Learnt::Regression(m) => m.log_evidence(None),
             Learnt::Series(m) => m.log_evidence(None),
         }

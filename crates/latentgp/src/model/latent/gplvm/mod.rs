@@ -16,6 +16,7 @@
 
 mod density;
 pub(crate) mod rows;
+mod space;
 
 pub use rows::Positions;
 
