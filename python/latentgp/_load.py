@@ -95,9 +95,9 @@ def _told(model, kernel):
         return GPNarx, given
     _, _, _, inducing, directions = model.sizes
     given.update(n_inducing=inducing, n_components=directions)
-    if model.likelihood in ("bernoulli", "categorical"):
+    if model.observed == "classes":
         return GPClassifier, given
-    if model.likelihood == "poisson":
+    if model.observed == "counts":
         return GPCountRegressor, given
     if model.likelihood != "gaussian":
         given.update(likelihood=model.likelihood, scale="standardize")

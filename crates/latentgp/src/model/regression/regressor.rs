@@ -15,7 +15,7 @@ use crate::expectation::correlated::uncertain_columns;
 use crate::expectation::{Expectation, GaussHermite, Gaussians, Rule, Unscented};
 use crate::file::ModelFile;
 use crate::kernel::Kernel;
-use crate::likelihood::Observations;
+use crate::likelihood::{Kind, Observations};
 use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::model::{Answers, Model, WeightRelevance, noise_at_floor};
@@ -62,6 +62,11 @@ pub trait Regressor: Model + Send + Sync {
     /// The name of the likelihood: `gaussian`, or one of [`names`](crate::likelihood::names).
     fn likelihood(&self) -> &'static str {
         self.observations().map_or("gaussian", Observations::name)
+    }
+
+    /// What is observed.
+    fn observed(&self) -> Kind {
+        self.observations().map_or(Kind::Values, Observations::kind)
     }
 
     /// M, where there are inducing inputs.
