@@ -282,15 +282,6 @@ impl Learned {
     }
 }
 
-/// What a model maximises.
-fn objective(model: &str) -> &'static str {
-    match model {
-        "gplvm" => "log density",
-        "ppca" => "log evidence",
-        _ => "bound",
-    }
-}
-
 /// Fits, saves and tells.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     apart(args)?;
@@ -298,7 +289,7 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     args.training.check()?;
     let (task, names) = task(args, common)?;
     interrupt::listen()?;
-    let (recipe, what) = (task.recipe.clone(), objective(&task.recipe.model));
+    let (recipe, what) = (task.recipe.clone(), task.recipe.objective());
     let (own, of) = (recipe.clone(), names.clone());
     let checkpoint = args.training.checkpoint(move |path, done| learned(&own, of.clone(), done)?.save(path));
     let done = train(task, what, common.quiet, checkpoint)?;

@@ -8,6 +8,15 @@ use crate::model::prior;
 use crate::model::{GplvmTraining, PpcaOptions, PpcaSpace, Training};
 
 impl Recipe {
+    /// What the fit of this model maximises, in words.
+    pub fn objective(&self) -> &'static str {
+        match self.model.as_str() {
+            "bayesian-gplvm" => "bound",
+            "gplvm" => "log density",
+            _ => "log evidence",
+        }
+    }
+
     pub(super) fn latent(
         &self,
         y: &Mat,

@@ -352,6 +352,9 @@ mod tests {
             assert_eq!(serde_json::from_str::<Recipe>(&text).unwrap(), recipe);
             let job = recipe.job(data, None).unwrap();
             let whole = job.fit(Vec::new(), &fit::go_on).unwrap();
+            if let Learnt::Space(space) = &whole.model {
+                assert_eq!((space.name(), space.objective()), (&*recipe.model, recipe.objective()));
+            }
             for limit in [1, 4] {
                 let stop = |run: &Run| match run.total_iterations() >= limit {
                     true => ControlFlow::Break(()),
