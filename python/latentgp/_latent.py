@@ -331,7 +331,8 @@ class BayesianGPLVM(LatentEstimator):
     }
 
     def __init__(self, n_components=2, *, n_inducing=20, kernel="rbf", expectation="auto", prior=None, known=None,
-                 scale="standardize", max_iter=1000, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+                 scale="standardize", max_iter=1000,
+                 effort="normal", restarts=None, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     def _asked_for(self, rows):
@@ -402,7 +403,7 @@ class GPLVM(LatentEstimator):
     }
 
     def __init__(self, n_components=2, *, kernel="rbf", expectation="auto", scale="standardize", max_iter=1000,
-                 restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+                 effort="normal", restarts=None, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     def _fit(self, X, columns):

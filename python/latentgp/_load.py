@@ -80,7 +80,8 @@ def _told(model, kernel):
     given = {
         "kernel": report["kernel"] if kernel is None else parse(report["kernel"], kernel),
         "scale": report["scale"],
-        "restarts": max(1, len(report["restarts"])),
+        "effort": report["effort"],
+        "restarts": report["asked_restarts"],
         "random_state": report["seed"],
     }
     given.update((name, report[name]) for name in ("expectation", "mean") if report.get(name) is not None)

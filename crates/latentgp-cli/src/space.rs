@@ -2,7 +2,7 @@
 
 use crate::failure::Outcome;
 use crate::figure::{self, Coordinate, Figure, LatentMap, Relevance};
-use crate::summary::{NOISELESS, maximised};
+use crate::summary::{NOISELESS, gradient, maximised};
 use crate::trained::accuracy;
 use crate::words::{bar, count, short};
 use latentgp::expectation::Gaussians;
@@ -75,9 +75,10 @@ impl Space {
 }
 
 /// One sentence for each thing that deserves a warning.
-pub fn warnings(space: &Space) -> Vec<&'static str> {
+pub fn warnings(space: &Space) -> Vec<String> {
     let floor = matches!(&space.trained.model, LatentSpace::Gplvm(m) if noise_at_floor(&m.noise));
-    if floor { vec![NOISELESS] } else { Vec::new() }
+    let floor = floor.then(|| NOISELESS.to_string());
+    floor.into_iter().chain(space.trained.report.not_converged()).collect()
 }
 
 /// In plain words.
@@ -100,13 +101,15 @@ pub fn text(space: &Space) -> Outcome<String> {
         format!("{title} of {} × {}{missing}", count(n, "row"), count(d, "column")),
         format!("  kernel        {}, {}", report.kernel, count(q, "latent dimension")),
         format!(
-            "  {what:<13} {} ({state}, {}, {:.1} s)",
+            "  {what:<13} {} ({state}, {}, {:.1} s{})",
             short(report.evidence),
             count(report.iterations, "iteration"),
-            report.seconds
+            report.seconds,
+            gradient(report)
         ),
         format!("  noise         variance {}, in the units of the scaled data", short(trained.model.noise())),
     ];
+    lines.extend(report.agreement().map(|text| format!("  starts        {text}")));
     let most = space.relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     for (k, r) in space.relevance.iter().enumerate() {
         let head = if k == 0 { "relevance" } else { "" };
@@ -135,6 +138,8 @@ pub fn json(space: &Space) -> Outcome<Value> {
         "evaluations": report.evaluations,
         "converged": report.converged,
         "stop_reason": report.stop_reason,
+        "gradient_norm": report.gradient_norm,
+        "begun": report.begun,
         "seconds": report.seconds,
         "noise_variance": trained.model.noise(),
         "relevance": space.relevance,

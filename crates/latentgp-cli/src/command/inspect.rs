@@ -136,9 +136,14 @@ fn scaling(report: &Report) -> String {
 fn unfinished(left: Option<&Unfinished>, command: &str, path: &Path) -> String {
     let Some(left) = left else { return String::new() };
     let over = left.runs.iter().filter(|r| r.is_over()).count();
+    let (begun, path) = (left.runs.len(), path.display());
+    if over == begun {
+        return format!(
+            "  unfinished    the limit of iterations was reached; go on with `latentgp {command} --resume {path} --max-iter N \
+             --out FILE`\n"
+        );
+    }
     format!(
-        "  unfinished    {over} of {} restarts are over; go on with `latentgp {command} --resume {} --out FILE`\n",
-        left.recipe.restarts.unwrap_or(1),
-        path.display()
+        "  unfinished    {over} of {begun} runs that began are over; go on with `latentgp {command} --resume {path} --out FILE`\n"
     )
 }

@@ -7,7 +7,7 @@ pub(crate) mod shared;
 
 pub use crate::fit::{Fitted, Restarts, fit};
 pub use latent::bayesian_gplvm::{
-    BayesianGplvm, Certificate, Imputed, Latent, PapersTraining, Training, TrainingPlan,
+    BayesianGplvm, Certificate, Collapse, Imputed, Latent, PapersTraining, Training, TrainingPlan,
 };
 pub use latent::gplvm::{Gplvm, GplvmPlan, GplvmTraining, LatentPrior, Positions};
 pub use latent::ppca::{Ppca, PpcaFit, PpcaGrad, PpcaLatent, PpcaOptions, PpcaPlan};

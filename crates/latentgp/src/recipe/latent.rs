@@ -34,6 +34,7 @@ impl Recipe {
                     hold: self.hold.unwrap_or(usual.hold),
                     max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
                     restarts: self.restarts.unwrap_or(usual.restarts),
+                    effort: self.effort(),
                     seed: self.seed,
                     ..usual
                 };
@@ -59,6 +60,7 @@ impl Recipe {
                     hold: self.hold.unwrap_or(usual.hold),
                     max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
                     restarts: self.restarts.unwrap_or(usual.restarts),
+                    effort: self.effort(),
                     seed: self.seed,
                     jitter: self.jitter_or(usual.jitter),
                     prior: match &self.prior {

@@ -33,7 +33,7 @@ use crate::data::Scale;
 use crate::data::lags::Lags;
 use crate::error::{Error, Result};
 use crate::expectation::{self, Auto, Expectation};
-use crate::fit::{self, Fitted, OnIteration, Plan, Run, Schedule};
+use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Run, Schedule};
 use crate::kernel::{self, Kernel};
 use crate::likelihood::{self, Kind};
 use crate::mat::Mat;
@@ -81,7 +81,9 @@ pub struct Recipe {
     pub jitter: Option<[f64; 2]>,
     /// Iterations with everything free.
     pub max_iterations: Option<usize>,
-    /// Runs from different starts.
+    /// How hard the best optimum is looked for; normal where neither it nor restarts are given.
+    pub effort: Option<Effort>,
+    /// Runs from different starts, all to their end, in the place of a search.
     pub restarts: Option<usize>,
     /// Seed of the starts.
     pub seed: u64,
@@ -286,6 +288,14 @@ impl Recipe {
         }
         rule.check(kernel, dim)?;
         Ok(rule)
+    }
+
+    /// How hard the best optimum is looked for.
+    pub fn effort(&self) -> Effort {
+        match self.restarts {
+            Some(_) => Effort::Quick,
+            None => self.effort.unwrap_or_default(),
+        }
     }
 
     fn jitter_or(&self, usual: Jitter) -> Jitter {

@@ -58,7 +58,7 @@ pub fn family_of(model: &str) -> Result<Family> {
 }
 
 /// The options that are numbers or names, as fields of a [`Recipe`].
-pub const OPTIONS: [&str; 18] = [
+pub const OPTIONS: [&str; 19] = [
     "model",
     "likelihood",
     "kernel",
@@ -76,6 +76,7 @@ pub const OPTIONS: [&str; 18] = [
     "variance",
     "hold",
     "max_iterations",
+    "effort",
     "restarts",
 ];
 
@@ -109,6 +110,7 @@ impl Recipe {
             (self.noise.is_some(), model != "ppca", "noise"),
             (self.variance.is_some(), model == "bayesian-gplvm", "variance"),
             (self.hold.is_some(), matches!(model, "bayesian-gplvm" | "gplvm"), "hold"),
+            (self.effort.is_some(), model != "ppca", "effort"),
             (self.restarts.is_some(), model != "ppca", "restarts"),
         ] {
             let works = regression.map_or(works, |entry| entry.has(option, self));
@@ -126,7 +128,13 @@ impl Recipe {
                 return Err(Error::invalid(option, "at least 1", 0));
             }
         }
-        Ok(())
+        match (self.effort, self.restarts) {
+            (Some(_), Some(restarts)) => Err(Error::NoEffect {
+                option: "effort".into(),
+                settings: vec![("restarts".into(), format!("{restarts}, which runs each start to its end"))],
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// The error of an option without effect on this model.
@@ -163,6 +171,7 @@ impl Recipe {
                 "mean" => of.mean.map(|m| format!("{m:?}").to_lowercase()),
                 "weight_prior" => of.weight_prior.clone(),
                 "fitc" => of.fitc.then(|| "true".to_string()),
+                "effort" => of.effort.map(|e| e.to_string()),
                 "restarts" => number(of.restarts),
                 _ => None,
             }
@@ -176,7 +185,8 @@ impl Recipe {
                 ("kernel", _) => stored.kernel_text().into(),
                 ("expectation", _) => "auto".into(),
                 ("scale", _) => stored.scale().to_string(),
-                ("restarts", _) => "1".into(),
+                ("effort", _) => stored.effort().to_string(),
+                ("restarts", _) => format!("a search of {} effort", stored.effort()),
                 _ => "none".into(),
             }
         };

@@ -83,6 +83,8 @@ pub const REGRESSIONS: [Entry; 5] = [
 impl Entry {
     /// Whether an option has an effect.
     pub(super) fn has(&self, option: &str, of: &Recipe) -> bool {
+        // What has several starts can search among them.
+        let option = if option == "effort" { "restarts" } else { option };
         match of.is_gaussian() {
             true => self.options.contains(&option) && !(of.fitc && option == "expectation"),
             false => self.observed.is_some_and(|options| options.contains(&option)),
@@ -121,6 +123,7 @@ impl Recipe {
         let usual = Restarts::default();
         Restarts {
             runs: self.restarts.unwrap_or(usual.runs),
+            effort: self.effort(),
             max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
             seed: self.seed,
             ..usual
@@ -145,6 +148,7 @@ impl Recipe {
                     hold: self.hold.unwrap_or(usual.hold),
                     max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
                     restarts: how.runs,
+                    effort: how.effort,
                     seed: self.seed,
                     jitter: self.jitter_or(usual.jitter),
                     ..usual
@@ -194,6 +198,7 @@ impl Recipe {
                     noise: self.noise.unwrap_or(usual.noise),
                     max_iterations: how.max_iterations,
                     restarts: how.runs,
+                    effort: how.effort,
                     seed: self.seed,
                     jitter: self.jitter_or(Jitter { kzz: usual.jitter, b: 0.0 }).kzz,
                     ..usual
