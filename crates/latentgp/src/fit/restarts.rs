@@ -1,6 +1,6 @@
 //! Restarts of a model that is there already.
 //!
-//! The first run starts at the model as it is. Later ones shake the kernel's hyperparameters and the noise on the
+//! The first run starts at the model as it is. Later ones start where the model says ([`Model::another_start`]), or shake the kernel's hyperparameters and the noise on the
 //! scale on which they are optimised: positive ones by a factor exp(spread · N(0, 1)). A run depends on the seed and
 //! its number alone.
 
@@ -87,7 +87,7 @@ impl<M: Model + Clone + Send + Sync> Plan for FromModel<M> {
 
     fn start(&self, restart: usize) -> Result<M> {
         let mut model = self.start.clone();
-        if restart > 0 {
+        if restart > 0 && !model.another_start(restart) {
             self.how.shake(&mut model, restart);
             model.choose_inducing(&mut rng_of(self.how.seed, restart))?;
         }

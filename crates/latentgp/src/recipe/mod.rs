@@ -37,7 +37,7 @@ use crate::fit::{self, Fitted, OnIteration, Plan, Run, Schedule};
 use crate::kernel::{self, Kernel};
 use crate::likelihood::{self, Kind};
 use crate::mat::Mat;
-use crate::model::{BayesianGplvm, Jitter, LatentSpace, MeanKind, Model, Narx, Regressor};
+use crate::model::{BayesianGplvm, Jitter, LatentSpace, MeanKind, Model, Narx, Regressor, Treatment};
 use serde::{Deserialize, Serialize};
 
 /// What to fit and how. What is `None` is chosen by the model.
@@ -66,6 +66,16 @@ pub struct Recipe {
     pub weight_prior: Option<String>,
     /// FITC in the place of the variational bound.
     pub fitc: bool,
+    /// What is done about inputs that are known up to errors; they are averaged over where nothing is said and no error is
+    /// learnt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Treatment>,
+    /// Inputs, by their place, whose errors have a standard deviation that is learnt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub learn_errors: Vec<usize>,
+    /// Columns of inputs that were never observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latent_inputs: Option<usize>,
     /// What is known of latent positions before the data are seen, as an expression of
     /// [`prior::names`](crate::model::prior::names).
     pub prior: Option<String>,

@@ -4,7 +4,7 @@ use super::Recipe;
 use super::regression::{Entry, REGRESSIONS};
 use crate::error::{Error, Result};
 use crate::expectation;
-use crate::model::{SparseOptions, Training, VdmgpTraining};
+use crate::model::{SparseOptions, Training, Treatment, VdmgpTraining};
 
 /// What a model is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub fn family_of(model: &str) -> Result<Family> {
 }
 
 /// The options that are numbers or names, as fields of a [`Recipe`].
-pub const OPTIONS: [&str; 18] = [
+pub const OPTIONS: [&str; 21] = [
     "model",
     "likelihood",
     "kernel",
@@ -71,6 +71,9 @@ pub const OPTIONS: [&str; 18] = [
     "weight_prior",
     "fitc",
     "lags",
+    "inputs",
+    "learn_errors",
+    "latent_inputs",
     "prior",
     "noise",
     "variance",
@@ -89,6 +92,10 @@ impl Recipe {
             return Err(Error::invalid("model", expected, model));
         }
         let latent = family == Family::Latent;
+        if !self.learn_errors.is_empty() && self.inputs == Some(Treatment::Averaged) {
+            let expected = "inferred where the errors of inputs are learnt";
+            return Err(Error::invalid("inputs", expected, Treatment::Averaged));
+        }
         self.observed()?;
         for (given, works, option) in [
             (self.likelihood.is_some() && !gaussian, false, "likelihood"),
@@ -104,6 +111,9 @@ impl Recipe {
                 "expectation",
             ),
             (self.scale.is_some(), true, "scale"),
+            (self.inputs.is_some(), false, "inputs"),
+            (!self.learn_errors.is_empty(), false, "learn_errors"),
+            (self.latent_inputs.is_some(), false, "latent_inputs"),
             (self.prior.is_some(), model == "bayesian-gplvm", "prior"),
             (self.lags.is_some(), family == Family::Series, "lags"),
             (self.noise.is_some(), model != "ppca", "noise"),
@@ -119,6 +129,7 @@ impl Recipe {
         for (value, option) in [
             (self.latent_dim, "latent_dim"),
             (self.inducing, "inducing"),
+            (self.latent_inputs, "latent_inputs"),
             (self.restarts, "restarts"),
             (self.max_iterations, "max_iterations"),
         ] {
@@ -160,6 +171,9 @@ impl Recipe {
                 "inducing" => number(of.inducing),
                 "scale" => of.scale.map(|s| s.to_string()),
                 "prior" => of.prior.clone(),
+                "inputs" => of.inputs.map(|t| t.to_string()),
+                "learn_errors" => (!of.learn_errors.is_empty()).then(|| format!("{:?}", of.learn_errors)),
+                "latent_inputs" => number(of.latent_inputs),
                 "mean" => of.mean.map(|m| format!("{m:?}").to_lowercase()),
                 "weight_prior" => of.weight_prior.clone(),
                 "fitc" => of.fitc.then(|| "true".to_string()),
@@ -175,6 +189,8 @@ impl Recipe {
                 ("inducing", _) => Training::default().inducing.to_string(),
                 ("kernel", _) => stored.kernel_text().into(),
                 ("expectation", _) => "auto".into(),
+                ("inputs", _) => Treatment::Averaged.to_string(),
+                ("latent_inputs", _) => "0".into(),
                 ("scale", _) => stored.scale().to_string(),
                 ("restarts", _) => "1".into(),
                 _ => "none".into(),

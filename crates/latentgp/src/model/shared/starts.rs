@@ -2,6 +2,7 @@
 
 use super::pca;
 use crate::error::Result;
+use crate::kernel::Kernel;
 use crate::mat::Mat;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -25,6 +26,18 @@ pub(crate) fn start_positions(y: &Mat, q: usize, restart: usize, rng: &mut ChaCh
         }
     }
     Ok(x)
+}
+
+/// Multiplies the free lengthscales of a kernel.
+pub(crate) fn scale_lengthscales(kernel: &mut dyn Kernel, factor: f64) {
+    for (name, p) in kernel.params_mut() {
+        if name.ends_with("lengthscale") && !p.fixed {
+            let start = p.value.map(|l| l * factor);
+            if start.as_slice().iter().all(|l| p.transform.admits(*l)) {
+                p.value = start;
+            }
+        }
+    }
 }
 
 /// `m` rows of x that are far apart: k-means++ seeding, each next row drawn in proportion to its squared

@@ -16,6 +16,7 @@ mod using;
 pub use certificate::Certificate;
 pub use papers::PapersTraining;
 pub use project::Latent;
+pub(crate) use project::RowBound;
 pub use training::{Training, TrainingPlan};
 pub use using::Imputed;
 
