@@ -9,11 +9,13 @@ import json
 import os
 import sys
 import time
+import warnings
 from numbers import Integral
 from typing import Any, Callable, NamedTuple, Optional
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +27,9 @@ from ._settings import write
 SCALES = ("standardize", "global", "center", "none")
 #: Whose a noise variance is.
 NOISES = ("shared", "columns")
+
+#: How many times as long as one run a search may take.
+EFFORTS = {"quick": 1, "normal": 10, "thorough": 40}
 
 #: Seconds between two lines of ``verbose=1``.
 PAUSE = 0.5
@@ -151,7 +156,8 @@ COMMON_CONSTRAINTS: dict = {
     "kernel": [str, Kernel],
     "scale": [StrOptions(set(SCALES))],
     "max_iter": [at_least(1)],
-    "restarts": [at_least(1)],
+    "effort": [StrOptions(set(EFFORTS))],
+    "restarts": [at_least(1), None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
     "callback": [callable, None],
@@ -203,6 +209,7 @@ class Estimator(BaseEstimator):
             "mean": getattr(self, "mean", None),
             "noise_kind": getattr(self, "noise", None),
             "max_iterations": self.max_iter,
+            "effort": self.effort if getattr(self, "restarts", 1) is None else None,
             "restarts": getattr(self, "restarts", None),
             "seed": self._seed() if hasattr(self, "random_state") else None,
             **more,
@@ -218,13 +225,22 @@ class Estimator(BaseEstimator):
         callback, verbose = self.callback, int(self.verbose)
         if not verbose:
             return None if callback is None else lambda *at: callback(Progress(*at))
-        name, last = type(self).__name__, [time.monotonic()]
+        name, began = type(self).__name__, time.monotonic()
+        last, runs = [began], {}
+        searches = getattr(self, "restarts", 1) is None and self.effort != "quick"
 
         def watch(restart: int, iteration: int, bound: float) -> Any:
             now = time.monotonic()
+            runs[restart] = (iteration, bound)
             if verbose > 1 or now - last[0] >= PAUSE:
                 last[0] = now
-                print(f"[{name}] run {restart + 1}, iteration {iteration}: {bound:.6g}", flush=True)
+                others = ""
+                if len(runs) > 1:
+                    others = f"; best of {len(runs)} runs {max(b for _, b in runs.values()):.6g}"
+                    if searches and 0 in runs:
+                        done = sum(i for i, _ in runs.values()) / (EFFORTS[self.effort] * runs[0][0])
+                        others += f", at most {max(0.0, (now - began) * (1 / done - 1)):.0f} s left"
+                print(f"[{name}] run {restart + 1}, iteration {iteration}: {bound:.6g}{others}", flush=True)
             return callback is not None and callback(Progress(restart, iteration, bound))
 
         return watch
@@ -237,8 +253,16 @@ class Estimator(BaseEstimator):
         if self.verbose:
             print(
                 f"[{type(self).__name__}] {report['iterations']} iterations in {report['seconds']:.1f} s: "
-                f"{report['stop_reason']}",
+                f"{report['stop_reason']}" + (f"; {report['agreement']}" if report["agreement"] else ""),
                 flush=True,
+            )
+        if raised is None and report["not_converged"]:
+            warnings.warn(
+                f"{type(self).__name__}: {report['not_converged']} (max_iter)"
+                if "limit of iterations" in report["not_converged"]
+                else f"{type(self).__name__}: {report['not_converged']}",
+                ConvergenceWarning,
+                stacklevel=3,
             )
         if raised is not None:
             raise raised
@@ -251,6 +275,7 @@ class Estimator(BaseEstimator):
         self.n_iter_ = max(1, report["iterations"])
         self.converged_ = report["converged"]
         self.stop_reason_ = report["stop_reason"]
+        self.gradient_norm_ = report["gradient_norm"]
         self.trace_ = np.asarray(report["trace"], dtype=float)
 
     def __sklearn_is_fitted__(self) -> bool:

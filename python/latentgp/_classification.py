@@ -52,7 +52,8 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
         "link": [StrOptions({"logit", "probit"})],
     }
 
-    def __init__(self, kernel="rbf", *, link="logit", n_inducing=None, max_iter=1000, restarts=1, random_state=None,
+    def __init__(self, kernel="rbf", *, link="logit", n_inducing=None, max_iter=1000,
+                 effort="normal", restarts=None, random_state=None,
                  verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 

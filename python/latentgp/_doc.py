@@ -7,8 +7,11 @@ from textwrap import dedent, indent
 
 PARTS = {
     "runs": """
-        restarts : int, default=1
-            Runs from different starts, of which the best is kept.
+        effort : {"quick", "normal", "thorough"}, default="normal"
+            How hard the best optimum is looked for: one start; a race of many, in about ten times the time at the most;
+            a longer one, in about forty times.
+        restarts : int or None, default=None
+            In the place of a search, so many runs from different starts, each to its end, of which the best is kept.
         random_state : int, RandomState instance or None, default=None
             The seed of the starts.
         verbose : int, default=0

@@ -336,8 +336,8 @@ class BayesianGPLVM(LatentEstimator):
     }
 
     def __init__(self, n_components=2, *, n_inducing=20, kernel="rbf", expectation="auto", prior=None, known=None,
-                 noise="shared", scale="standardize", max_iter=1000, restarts=1, random_state=None, verbose=0,
-                 callback=None):  # fmt: skip
+                 noise="shared", scale="standardize", max_iter=1000, effort="normal", restarts=None, random_state=None,
+                 verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     def _asked_for(self, rows):
@@ -411,7 +411,7 @@ class GPLVM(LatentEstimator):
     }
 
     def __init__(self, n_components=2, *, kernel="rbf", expectation="auto", noise="shared", scale="standardize",
-                 max_iter=1000, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+                 max_iter=1000, effort="normal", restarts=None, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     def _fit(self, X, columns):

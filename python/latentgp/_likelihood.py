@@ -17,7 +17,8 @@ class LikelihoodEstimator(InputEstimator):
         **{name: of for name, of in COMMON_CONSTRAINTS.items() if name != "scale"},
     }
 
-    def __init__(self, kernel="rbf", *, n_inducing=None, max_iter=1000, restarts=1, random_state=None, verbose=0,
+    def __init__(self, kernel="rbf", *, n_inducing=None, max_iter=1000,
+                 effort="normal", restarts=None, random_state=None, verbose=0,
                  callback=None):  # fmt: skip
         self._store(locals())
 

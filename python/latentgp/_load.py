@@ -80,7 +80,8 @@ def _told(model, kernel):
     given = {
         "kernel": report["kernel"] if kernel is None else parse(report["kernel"], kernel),
         "scale": report["scale"],
-        "restarts": max(1, len(report["restarts"])),
+        "effort": report["effort"],
+        "restarts": report["asked_restarts"],
         "random_state": report["seed"],
     }
     given.update((name, report[name]) for name in ("expectation", "mean") if report.get(name) is not None)
@@ -96,9 +97,9 @@ def _told(model, kernel):
         return GPNarx, given
     _, _, _, inducing, directions = model.sizes
     given.update(n_inducing=inducing, n_components=directions, noise=model.noise_kind)
-    if model.likelihood in ("bernoulli", "categorical"):
+    if model.observed == "classes":
         return GPClassifier, given
-    if model.likelihood == "poisson":
+    if model.observed == "counts":
         return GPCountRegressor, given
     if model.likelihood != "gaussian":
         given.update(likelihood=model.likelihood, scale="standardize")

@@ -70,8 +70,11 @@ class GPNarx(Estimator):
         How series are scaled inside.
     max_iter : int, default=1000
         Most iterations of a run.
-    restarts : int, default=1
-        Runs from different starts, of which the best is kept.
+    effort : {"quick", "normal", "thorough"}, default="normal"
+        How hard the best optimum is looked for: one start; a race of many, in about ten times the time at the most; a
+        longer one, in about forty times.
+    restarts : int or None, default=None
+        In the place of a search, so many runs from different starts, each to its end, of which the best is kept.
     random_state : int, RandomState instance or None, default=None
         The seed of the starts and of drawn futures.
     verbose : int, default=0
@@ -113,7 +116,7 @@ class GPNarx(Estimator):
 
     def __init__(self, lags=None, *, kernel="rbf + linear", n_inducing=None, error=0.0,
                  propagation="independent", expectation="auto", delays=(0,), scale="standardize", max_iter=1000,
-                 restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+                 effort="normal", restarts=None, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     @fitting

@@ -64,7 +64,7 @@ class SPGPDRRegressor(ProjectedRegressor):
     }
 
     def __init__(self, n_components=2, *, n_inducing=20, kernel="rbf", scale="standardize", max_iter=1000,
-                 restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+                 effort="normal", restarts=None, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     def _take(self, model):
@@ -127,7 +127,8 @@ class VDMGPRegressor(ProjectedRegressor):
     }
 
     def __init__(self, n_components=5, *, n_inducing=20, kernel="rbf", expectation="auto", weight_prior="type-ii",
-                 scale="standardize", max_iter=600, restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+                 scale="standardize", max_iter=600,
+                 effort="normal", restarts=None, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     def _options(self, X, uncertain):

@@ -59,7 +59,7 @@ class GPRegressor(Regressor):
     }
 
     def __init__(self, kernel="rbf", *, mean="zero", expectation="auto", scale="standardize", max_iter=1000,
-                 restarts=1, random_state=None, verbose=0, callback=None):  # fmt: skip
+                 effort="normal", restarts=None, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     def _options(self, X, uncertain):
@@ -123,8 +123,8 @@ class SparseGPRegressor(Regressor):
     }
 
     def __init__(self, n_inducing=50, *, kernel="rbf", expectation="auto", likelihood="gaussian", fitc=False,
-                 noise="shared", scale="standardize", max_iter=1000, restarts=1, random_state=None, verbose=0,
-                 callback=None):  # fmt: skip
+                 noise="shared", scale="standardize", max_iter=1000, effort="normal", restarts=None, random_state=None,
+                 verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     @property

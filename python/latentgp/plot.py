@@ -259,7 +259,7 @@ def regression(
         if len(observed) != len(line):
             raise ValueError(f"y has {len(observed)} entries, expected one for each of the {len(line)} rows of X")
     errors = input_std(X_std, inputs, X, names)
-    least = 0.0 if estimator._likelihood == "poisson" else -np.inf
+    least = 0.0 if estimator._model.observed == "counts" else -np.inf
     name = str(columns[feature]) if columns else "x" if inputs.shape[1] == 1 else f"x{feature}"
     ax = _axes(ax, (6.0, 3.8))
     _band(ax, grid[:, feature], mean.ravel(), std.ravel(), n_std, least=least)

@@ -48,7 +48,10 @@ pub fn told(report: &Report) -> Value {
         "bound": report.evidence, "log_evidence": report.evidence, "iterations": report.iterations,
         "evaluations": report.evaluations, "converged": report.converged,
         "stop_reason": report.stop_reason.to_string(), "seconds": report.seconds,
-        "restarts": report.restarts, "trace": report.trace, "kernel": report.kernel,
+        "effort": report.effort.unwrap_or_default().to_string(),
+        "asked_restarts": report.effort.is_none().then_some(report.restarts.len().max(1)),
+        "begun": report.begun, "gradient_norm": report.gradient_norm, "agreement": report.agreement(),
+        "not_converged": report.not_converged(), "restarts": report.restarts, "trace": report.trace, "kernel": report.kernel,
         "scale": report.scale.map(|s| s.to_string()), "seed": report.seed,
     })
 }

@@ -6,12 +6,12 @@ use crate::kernel::Kernel;
 use crate::lazy::Lazy;
 use crate::work::Done;
 use crate::{load, work};
+use latentgp::Result;
 use latentgp::expectation::Gaussians;
 use latentgp::file::{Store, Trained, TrainedSpace};
-use latentgp::model::{LatentSpace, Model};
+use latentgp::model::Model;
 use latentgp::posterior::{Posterior, Prediction};
 use latentgp::recipe::{Data, Learnt};
-use latentgp::{Mat, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
@@ -117,10 +117,9 @@ impl LatentModel {
     fn kernel(&self) -> String {
         match &*self.0 {
             Space::Bayesian(t, _) => t.model.kernel.expression(),
-            Space::Other(t) => match &t.model {
-                LatentSpace::Gplvm(m) => m.kernel.expression(),
-                LatentSpace::Ppca(..) => "linear".into(),
-            },
+            Space::Other(t) => {
+                t.model.parameters().map_or_else(|| "linear".into(), |(kernel, _)| kernel.expression())
+            }
         }
     }
 
@@ -156,10 +155,8 @@ impl LatentModel {
     #[getter]
     fn loadings<'py>(&self, py: Python<'py>) -> Outcome<Option<(Given<'py>, Vec<f64>)>> {
         let Space::Other(trained) = &*self.0 else { return Ok(None) };
-        let LatentSpace::Ppca(m, _) = &trained.model else { return Ok(None) };
-        let w = Mat::from_fn(m.w.rows(), m.w.cols(), |i, k| m.w[(i, k)] * m.scaling.scale[i]);
-        let mean = m.scaling.undo_mean(&Mat::from_rows(&[&m.mean[..]]))?.into_vec();
-        Ok(Some((to_array(py, w)?, mean)))
+        let loadings = trained.model.loadings()?;
+        loadings.map(|(w, mean)| Ok((to_array(py, w)?, mean))).transpose()
     }
 
     /// Latent dimensions.

@@ -84,10 +84,16 @@ impl RegressionModel {
         self.0.trained.model.name()
     }
 
-    /// `gaussian`, `bernoulli`, `categorical` or `poisson`.
+    /// `gaussian`, or the name of another.
     #[getter]
     fn likelihood(&self) -> &'static str {
         self.0.trained.model.likelihood()
+    }
+
+    /// What is observed: `classes`, `counts` or `values`.
+    #[getter]
+    fn observed(&self) -> String {
+        self.0.trained.model.observed().to_string()
     }
 
     /// The names of the inputs, the targets and the classes.

@@ -85,8 +85,11 @@ fn left(job: &dyn Job, run: &Run) -> Result<Fitted<Learnt>> {
         evaluations: run.total_evaluations(),
         converged: false,
         stop_reason: StopReason::Asked,
+        gradient_norm: None,
         trace: run.trace.clone(),
+        begun: 1,
         restarts: vec![run.bound()],
+        best: None,
         runs: Vec::new(),
     })
 }

@@ -1,7 +1,14 @@
 """Data that many tests learn from."""
 
+import latentgp as lg
 import numpy as np
 import pytest
+
+# Tests fit from one start unless they ask for more: the point of most of them is another than the search.
+for name in lg.__all__:
+    defaults = getattr(getattr(getattr(lg, name), "__init__", None), "__kwdefaults__", None)
+    if defaults and "effort" in defaults:
+        defaults["effort"] = "quick"
 
 
 @pytest.fixture(scope="session")

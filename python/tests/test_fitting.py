@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import latentgp as lg
 
@@ -406,3 +407,19 @@ def test_what_an_interrupted_fit_skips_is_worked_out_when_asked_for(table):
     assert left.certificate_ == whole.certificate_ and left.certificate_["expectation"] == "unscented"
     assert np.array_equal(left.relevance_, whole.relevance_)
     assert np.array_equal(left.embedding_std_, whole.embedding_std_)
+
+
+def test_a_search_is_no_worse_than_one_start_and_tells(table, capsys):
+    one = lg.BayesianGPLVM(n_inducing=6, max_iter=60, effort="quick", random_state=0).fit(table)
+    model = lg.BayesianGPLVM(n_inducing=6, max_iter=60, effort="normal", random_state=0, verbose=1).fit(table)
+    assert model.lower_bound_ >= one.lower_bound_ and model._report["begun"] >= 10
+    assert "within 1 nat of the best" in capsys.readouterr().out
+    assert model.gradient_norm_ >= 0
+    with pytest.raises(ValueError, match="effort"):
+        lg.BayesianGPLVM(effort="much").fit(table)
+
+
+def test_a_fit_at_its_limit_warns(table):
+    with pytest.warns(ConvergenceWarning, match="limit of iterations"):
+        model = lg.GPRegressor(max_iter=1).fit(table[:, :3], table[:, 3])
+    assert not model.converged_

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import latentgp as lg
 
@@ -111,6 +112,7 @@ def test_dates_go_on(series):
     assert list(mean.index) == list(pd.date_range("2007-09-01", periods=3, freq="MS"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(pd.Series(series, index=pd.DatetimeIndex(dates.to_numpy())))
         assert list(model.forecast(3).index) == list(mean.index), "a frequency is found where none is told"
     frame = pd.DataFrame({"a": series, "b": series**2})

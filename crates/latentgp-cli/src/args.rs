@@ -10,6 +10,7 @@ use crate::reproduce;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use latentgp::data::nearest;
+use latentgp::fit::Effort;
 use std::num::NonZeroUsize;
 
 const TEMPLATE: &str = "\
@@ -59,6 +60,29 @@ fn threads(text: &str) -> Result<NonZeroUsize, String> {
         Ok(n) if n.get() <= MAX_THREADS => Ok(n),
         _ => Err(format!("expected a whole number from 1 to {MAX_THREADS}")),
     }
+}
+
+/// How hard the best optimum is looked for.
+#[derive(clap::Args, Debug)]
+pub struct SearchArgs {
+    /// How hard the best optimum is looked for: quick (one start), normal (a race of many starts, no more than ten times as
+    /// long), thorough (no more than forty times) [default: normal]
+    #[arg(long, value_name = "HOW", value_parser = effort, help_heading = "Training", conflicts_with = "restarts")]
+    pub effort: Option<Effort>,
+    /// In place of a search, so many runs from different starts, each to its end, of which the best is kept
+    #[arg(long, value_name = "N", value_parser = restarts, help_heading = "Training")]
+    pub restarts: Option<usize>,
+}
+
+impl SearchArgs {
+    /// What was asked for, in one.
+    pub fn chosen(&self) -> Effort {
+        if self.restarts.is_some() { Effort::Quick } else { self.effort.unwrap_or_default() }
+    }
+}
+
+fn effort(text: &str) -> Result<Effort, String> {
+    text.parse().map_err(|e: latentgp::Error| e.to_string())
 }
 
 /// How many runs a fit may make.

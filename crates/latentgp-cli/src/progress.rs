@@ -3,7 +3,7 @@
 use crate::out;
 use crate::words::short;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use latentgp::fit::Run;
+use latentgp::fit::{Run, Search};
 use std::io::IsTerminal;
 use std::sync::Mutex;
 
@@ -13,21 +13,23 @@ pub struct Progress {
     quiet: bool,
     /// Iterations and bound of each restart.
     seen: Mutex<Vec<(usize, f64)>>,
+    search: Search,
 }
 
 impl Progress {
-    /// For so many restarts of at most so many iterations.
-    pub fn new(quiet: bool, restarts: usize, iterations: usize) -> Self {
+    /// For the runs of a search, each of at most so many iterations.
+    pub fn new(quiet: bool, search: Search, iterations: usize) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let total = (restarts as u64).saturating_mul(iterations as u64);
+            let total =
+                (iterations as u64).saturating_mul(if search.is_race() { 1 } else { search.starts as u64 });
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
             let style = ProgressStyle::with_template(
-                "{spinner} {bar:24} iteration {human_pos}  bound {msg}  {elapsed}, at most {eta} left",
+                "{spinner} {bar:24} iteration {human_pos}  {msg}  {elapsed}, at most {eta} left",
             );
             bar.set_style(style.expect("a template of known keys"));
             bar
         });
-        Progress { bar, quiet, seen: Mutex::new(vec![(0, f64::NEG_INFINITY); restarts]) }
+        Progress { bar, quiet, seen: Mutex::new(vec![(0, f64::NEG_INFINITY); search.most()]), search }
     }
 
     /// One more iteration of a restart.
@@ -37,7 +39,12 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.set_position(seen.iter().map(|s| s.0 as u64).sum());
             let best = seen.iter().map(|s| s.1).fold(f64::NEG_INFINITY, f64::max);
-            bar.set_message(short(best));
+            let begun = seen.iter().filter(|s| s.0 > 0).count();
+            bar.set_message(format!("of {begun} runs  best bound {}", short(best)));
+            // How long a search may last is known when its first run is over.
+            if self.search.is_race() && begun > 1 {
+                bar.set_length((self.search.budget * seen[0].0 as f64) as u64);
+            }
         }
     }
 

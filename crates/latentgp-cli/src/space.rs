@@ -2,13 +2,12 @@
 
 use crate::failure::Outcome;
 use crate::figure::{self, Coordinate, Figure, LatentMap, Relevance};
-use crate::summary::{self, NOISELESS, maximised};
+use crate::summary::{self, NOISELESS, gradient, maximised};
 use crate::trained::accuracy;
 use crate::words::{bar, count, short};
 use latentgp::expectation::Gaussians;
 use latentgp::file::TrainedSpace;
 use latentgp::metrics::Accuracy;
-use latentgp::model::{LatentSpace, noise_at_floor};
 use serde_json::{Value, json};
 
 /// A latent space, ready to be shown.
@@ -43,7 +42,7 @@ impl Space {
 
     /// The latent map of the two most relevant dimensions.
     pub fn map(&self) -> Outcome<Figure> {
-        let certain = matches!(self.trained.model, LatentSpace::Gplvm(_));
+        let certain = self.trained.model.is_certain();
         let coordinate = |k: usize| Coordinate {
             mean: self.latent.mean.col(k),
             variance: if certain { Vec::new() } else { self.latent.var.col(k) },
@@ -61,9 +60,10 @@ impl Space {
 
     /// What the fit maximised.
     pub fn objective(&self) -> String {
-        match &self.trained.model {
-            LatentSpace::Gplvm(m) => maximised("log density", &*m.kernel),
-            LatentSpace::Ppca(..) => "log evidence".into(),
+        let what = self.trained.model.objective();
+        match self.trained.model.parameters() {
+            Some((kernel, _)) => maximised(what, kernel),
+            None => what.into(),
         }
     }
 
@@ -75,9 +75,9 @@ impl Space {
 }
 
 /// One sentence for each thing that deserves a warning.
-pub fn warnings(space: &Space) -> Vec<&'static str> {
-    let floor = matches!(&space.trained.model, LatentSpace::Gplvm(m) if noise_at_floor(&m.noise));
-    if floor { vec![NOISELESS] } else { Vec::new() }
+pub fn warnings(space: &Space) -> Vec<String> {
+    let floor = space.trained.model.noise_at_floor().then(|| NOISELESS.to_string());
+    floor.into_iter().chain(space.trained.report.not_converged()).collect()
 }
 
 /// In plain words.
@@ -88,10 +88,7 @@ pub fn text(space: &Space) -> Outcome<String> {
         0 => String::new(),
         cells => format!(", {cells} cells missing"),
     };
-    let (title, what) = match trained.model {
-        LatentSpace::Gplvm(_) => ("GPLVM", "log density"),
-        LatentSpace::Ppca(..) => ("Probabilistic PCA", "log evidence"),
-    };
+    let (title, what) = (trained.model.title(), trained.model.objective());
     let state = match report.converged && report.iterations > 0 {
         true => "converged".to_string(),
         false => report.stop_reason.to_string(),
@@ -100,13 +97,15 @@ pub fn text(space: &Space) -> Outcome<String> {
         format!("{title} of {} × {}{missing}", count(n, "row"), count(d, "column")),
         format!("  kernel        {}, {}", report.kernel, count(q, "latent dimension")),
         format!(
-            "  {what:<13} {} ({state}, {}, {:.1} s)",
+            "  {what:<13} {} ({state}, {}, {:.1} s{})",
             short(report.evidence),
             count(report.iterations, "iteration"),
-            report.seconds
+            report.seconds,
+            gradient(report)
         ),
         summary::noise(trained.model.noise()),
     ];
+    lines.extend(report.agreement().map(|text| format!("  starts        {text}")));
     let most = space.relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     for (k, r) in space.relevance.iter().enumerate() {
         let head = if k == 0 { "relevance" } else { "" };
@@ -135,6 +134,8 @@ pub fn json(space: &Space) -> Outcome<Value> {
         "evaluations": report.evaluations,
         "converged": report.converged,
         "stop_reason": report.stop_reason,
+        "gradient_norm": report.gradient_norm,
+        "begun": report.begun,
         "seconds": report.seconds,
         "relevance": space.relevance,
         "most_relevant": space.shown(),
@@ -144,8 +145,8 @@ pub fn json(space: &Space) -> Outcome<Value> {
         "warnings": warnings(space),
     });
     summary::put_noise(&mut all, trained.model.noise());
-    if let LatentSpace::Gplvm(m) = &trained.model {
-        all["kernel_fitted"] = json!(m.kernel.expression());
+    if let Some((kernel, _)) = trained.model.parameters() {
+        all["kernel_fitted"] = json!(kernel.expression());
     }
     if let Some(a) = space.accuracy()? {
         all["knn_accuracy"] = json!({ "mean": a.mean, "std": a.std, "folds": a.folds });

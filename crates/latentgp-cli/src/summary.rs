@@ -3,7 +3,7 @@
 use crate::failure::Outcome;
 use crate::trained::Ready;
 use crate::words::{bar, count, short};
-use latentgp::file::Trained;
+use latentgp::file::{Report, Trained};
 use latentgp::kernel::Kernel;
 use latentgp::model::noise_at_floor;
 use serde_json::{Value, json};
@@ -12,7 +12,17 @@ use serde_json::{Value, json};
 pub fn ending(trained: &Trained) -> String {
     let report = &trained.report;
     let state = if report.converged { "converged".to_string() } else { report.stop_reason.to_string() };
-    format!("{state} after {}, {:.1} s", count(report.iterations, "iteration"), report.seconds)
+    format!(
+        "{state} after {}, {:.1} s{}",
+        count(report.iterations, "iteration"),
+        report.seconds,
+        gradient(report)
+    )
+}
+
+/// The largest gradient where the fit stopped.
+pub fn gradient(report: &Report) -> String {
+    report.gradient_norm.map_or(String::new(), |g| format!(", largest gradient {g:.0e}"))
 }
 
 /// What the certificate says, whether that is good or not.
@@ -61,6 +71,7 @@ pub fn text(ready: &Ready) -> Outcome<String> {
         format!("  bound         {} ({})", short(report.evidence), ending(trained)),
         noise(trained.model.noise.as_slice()),
     ];
+    lines.extend(report.agreement().map(|text| format!("  starts        {text}")));
     let most = ready.relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     for (k, r) in ready.relevance.iter().enumerate() {
         let head = if k == 0 { "relevance" } else { "" };
@@ -87,6 +98,8 @@ pub fn warnings(trained: &Trained) -> Vec<String> {
     if let Some(jitter) = report.extra_jitter.filter(|j| *j > 0.0) {
         all.push(format!("Kzz needed {jitter:.1e} more on its diagonal; try fewer inducing inputs"));
     }
+    all.extend(trained.model.collapses().iter().map(ToString::to_string));
+    all.extend(report.not_converged());
     all.extend(noise_at_floor(&trained.model.noise).then(|| NOISELESS.to_string()));
     all
 }
@@ -142,6 +155,8 @@ pub fn json(ready: &Ready) -> Outcome<Value> {
         "evaluations": report.evaluations,
         "converged": report.converged,
         "stop_reason": report.stop_reason,
+        "gradient_norm": report.gradient_norm,
+        "begun": report.begun,
         "seconds": report.seconds,
         "relevance": ready.relevance,
         "most_relevant": ready.shown(),

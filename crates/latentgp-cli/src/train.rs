@@ -8,7 +8,7 @@ use crate::{interrupt, out};
 use latentgp::Mat;
 use latentgp::data::table::{Column, Table};
 use latentgp::file::Unfinished;
-use latentgp::fit::{Fitted, Run};
+use latentgp::fit::{Effort, Fitted, Run};
 use latentgp::optim::StopReason;
 use latentgp::recipe::{Data, Job, Learnt, Recipe};
 use std::ops::ControlFlow;
@@ -56,7 +56,7 @@ pub struct Done {
     pub fitted: Fitted<Learnt>,
     /// Wall-clock time.
     pub seconds: f64,
-    /// What is needed to go on, if the fit was stopped.
+    /// What is needed to go on, if the fit was stopped or ended at its limit of iterations.
     pub unfinished: Option<Unfinished>,
 }
 
@@ -139,6 +139,16 @@ impl Task {
         if max_iterations == Some(0) {
             return Err(Failure::usage("--max-iter: expected at least 1, found 0"));
         }
+        let at_limit = !task.runs.is_empty()
+            && task.runs.iter().all(|run| run.is_over() && run.stopped == Some(StopReason::MaxIterations));
+        let higher = max_iterations > task.recipe.max_iterations;
+        if at_limit && task.recipe.restarts.is_none() && !higher {
+            let limit =
+                task.recipe.max_iterations.map_or("its limit".into(), |limit| count(limit, "iteration"));
+            return Err(Failure::usage(format!(
+                "this fit is over (it ended at {limit}), there is nothing to resume; a higher --max-iter goes on"
+            )));
+        }
         if let Some(limit) = max_iterations {
             if task.recipe.max_iterations.is_none_or(|old| limit > old) {
                 task.runs.iter_mut().for_each(Run::allow_more);
@@ -146,6 +156,22 @@ impl Task {
             task.recipe.max_iterations = Some(limit);
         }
         Ok(task)
+    }
+
+    /// What is needed to go on with a fit that ended at its limit of iterations: its best run alone.
+    fn more(&self, fitted: &Fitted<Learnt>, seconds: f64) -> Option<Unfinished> {
+        let at_limit = fitted.stop_reason == StopReason::MaxIterations;
+        let best = fitted.best.as_ref().filter(|_| at_limit)?;
+        let recipe = Recipe { effort: Some(Effort::Quick), restarts: None, ..self.recipe.clone() };
+        let runs = vec![Run { restart: 0, ..best.light() }];
+        Some(Unfinished { recipe, data: self.data.clone(), runs, seconds })
+    }
+}
+
+impl Done {
+    /// Whether the fit was asked to stop.
+    pub fn interrupted(&self) -> bool {
+        self.fitted.stop_reason == StopReason::Asked
     }
 }
 
@@ -242,7 +268,6 @@ impl Watcher {
         let best = runs.iter().max_by(|a, b| bound(a).total_cmp(&bound(b)));
         let model = best.map_or_else(|| self.job.start(), |run| self.job.at(run))?;
         let evidence = best.and_then(Run::bound).map_or_else(|| model.evidence(), Ok)?;
-        let restarts = self.job.schedule().restarts.max(1);
         let fitted = Fitted {
             model,
             evidence,
@@ -250,10 +275,11 @@ impl Watcher {
             evaluations: best.map_or(0, Run::total_evaluations),
             converged: false,
             stop_reason: StopReason::Asked,
+            gradient_norm: None,
             trace: best.map_or(Vec::new(), |run| run.trace.clone()),
-            restarts: (0..restarts)
-                .map(|k| runs.iter().find(|r| r.restart == k).and_then(Run::bound))
-                .collect(),
+            begun: runs.len(),
+            restarts: runs.iter().map(Run::bound).collect(),
+            best: None,
             runs: Vec::new(),
         };
         let Task { recipe, data, .. } = self.task.clone();
@@ -262,18 +288,18 @@ impl Watcher {
     }
 }
 
-/// Fits; a fit that was interrupted has `unfinished` set. `what` names what is maximised.
+/// Fits; of one that was interrupted, the reason to stop is that it was asked to. `what` names what is maximised.
 pub fn train(task: Task, what: &str, quiet: bool, checkpoint: Option<Checkpoint>) -> Outcome<Done> {
     let job = task.recipe.job(task.data.clone(), None)?;
     let schedule = job.schedule();
-    let restarts = schedule.restarts.max(1);
+    let restarts = schedule.search.most();
     let mut runs = vec![None; restarts];
     for run in task.runs.iter().filter(|r| r.restart < restarts) {
         runs[run.restart] = Some(run.clone());
     }
     let states = States { last: runs.clone(), stored: runs, at: vec![None; restarts], failure: None };
     let watcher = Arc::new(Watcher {
-        progress: Progress::new(quiet, restarts, schedule.hold + schedule.max_iterations),
+        progress: Progress::new(quiet, schedule.search, schedule.hold + schedule.max_iterations),
         checkpoint,
         states: Mutex::new(states),
         began: Instant::now(),
@@ -309,8 +335,10 @@ pub fn train(task: Task, what: &str, quiet: bool, checkpoint: Option<Checkpoint>
         return Err(failure);
     }
     let done = match fitted {
-        Some(fitted) if fitted.runs.iter().all(Run::is_over) => {
-            Done { fitted, seconds: watcher.seconds(), unfinished: None }
+        Some(fitted) if fitted.stop_reason != StopReason::Asked => {
+            let seconds = watcher.seconds();
+            let unfinished = watcher.task.more(&fitted, seconds);
+            Done { fitted, seconds, unfinished }
         }
         Some(fitted) => watcher.left(fitted.runs)?,
         None => watcher.left(watcher.last())?,

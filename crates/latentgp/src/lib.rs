@@ -72,7 +72,6 @@ pub mod error;
 pub mod evidence;
 pub mod expectation;
 mod fast;
-#[cfg(feature = "files")]
 pub mod file;
 pub mod fit;
 mod gram;

@@ -8,6 +8,8 @@ use clap::ValueEnum;
 use latentgp::data;
 use latentgp::data::Scale;
 use latentgp::file::{self, Labels};
+use latentgp::fit::Effort;
+use latentgp::optim::StopReason;
 use latentgp::recipe::Recipe;
 use serde_json::json;
 use std::path::PathBuf;
@@ -107,12 +109,13 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
         inducing: Some(plan.inducing),
         scale: Some(plan.scale),
         max_iterations: Some(3000),
+        effort: Some(Effort::Quick),
         seed: common.seed(),
         ..Recipe::of("bayesian-gplvm")
     };
     let labels = set.label.map(|(name, of)| Labels { name, of });
     let trained = fit::bayesian(recipe, set.values, set.columns, labels, common.quiet)?;
-    let stopped = trained.unfinished.is_some();
+    let stopped = trained.report.stop_reason == StopReason::Asked;
     let ready = Ready::new(trained)?;
     let path = |ending: &str| args.out.join(format!("latentgp-demo.{ending}"));
     let drawn = picture::panel(&ready)?;

@@ -6,7 +6,6 @@ use crate::trained::Ready;
 use crate::{out, regress, summary, trained, words};
 use latentgp::Mat;
 use latentgp::file::{ModelFile, Report, Store, Trained, TrainedRegression, Unfinished, VERSION};
-use latentgp::model::LatentSpace;
 use latentgp::param::Parameterized;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -62,9 +61,9 @@ pub fn run(args: &Args) -> Outcome {
         text += &format!("  scaling       {}\n", scaling(&space.trained.report));
         text += &format!("  columns       {}\n", space.trained.columns.join(", "));
         text += &unfinished(space.trained.unfinished.as_ref(), "fit", &args.model);
-        text += &match &space.trained.model {
-            LatentSpace::Gplvm(m) => arrays(&**m, &file),
-            LatentSpace::Ppca(..) => {
+        text += &match space.trained.model.parameters() {
+            Some((_, parameters)) => arrays(parameters, &file),
+            None => {
                 let all = file.tensors.iter().map(|(name, m)| line(name, m, "")).collect::<String>();
                 format!("\narrays\n{all}")
             }
@@ -136,9 +135,14 @@ fn scaling(report: &Report) -> String {
 fn unfinished(left: Option<&Unfinished>, command: &str, path: &Path) -> String {
     let Some(left) = left else { return String::new() };
     let over = left.runs.iter().filter(|r| r.is_over()).count();
+    let (begun, path) = (left.runs.len(), path.display());
+    if over == begun {
+        return format!(
+            "  unfinished    the limit of iterations was reached; go on with `latentgp {command} --resume {path} --max-iter N \
+             --out FILE`\n"
+        );
+    }
     format!(
-        "  unfinished    {over} of {} restarts are over; go on with `latentgp {command} --resume {} --out FILE`\n",
-        left.recipe.restarts.unwrap_or(1),
-        path.display()
+        "  unfinished    {over} of {begun} runs that began are over; go on with `latentgp {command} --resume {path} --out FILE`\n"
     )
 }

@@ -6,7 +6,7 @@ use crate::{data, out, trained};
 use latentgp::Mat;
 use latentgp::data::table::{Column, Table};
 use latentgp::file::TrainedSpace;
-use latentgp::model::{LatentSpace, Model};
+use latentgp::model::Model;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -79,7 +79,7 @@ pub fn run(args: &Args, _: &Common) -> Outcome {
 fn in_space(args: &Args, trained: &TrainedSpace) -> Outcome {
     let (y, id) = data::for_model(&args.data, &trained.columns, args.id.as_deref())?;
     let placed = trained.model.transform(&y)?;
-    let certain = matches!(trained.model, LatentSpace::Gplvm(_));
+    let certain = trained.model.is_certain();
     let mut columns: Vec<Column> = id.into_iter().collect();
     let dims = placed.q.dim();
     columns.extend((0..dims).map(|k| Column::numbers(format!("x{}", k + 1), placed.q.mean.col(k))));

@@ -83,9 +83,8 @@ pub struct Args {
     #[arg(long, value_name = "HOW", value_parser = ["standardize", "global", "center", "none"], help_heading = "Data")]
     scale: Option<String>,
 
-    /// Runs from different starts, of which the best is kept [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Training", value_parser = crate::args::restarts)]
-    restarts: Option<usize>,
+    #[command(flatten)]
+    search: crate::args::SearchArgs,
     /// Most iterations of a run, after the first ones with the noise held [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Training")]
     max_iter: Option<usize>,
@@ -152,7 +151,8 @@ impl Args {
             latent_dim: self.latent_dim,
             inducing: self.inducing,
             scale: self.scale.as_deref().map(str::parse).transpose()?,
-            restarts: self.restarts,
+            effort: self.search.effort,
+            restarts: self.search.restarts,
             max_iterations: self.max_iter,
             seed: common.seed(),
             ..Recipe::default()
@@ -286,15 +286,6 @@ impl Learned {
     }
 }
 
-/// What a model maximises.
-fn objective(model: &str) -> &'static str {
-    match model {
-        "gplvm" => "log density",
-        "ppca" => "log evidence",
-        _ => "bound",
-    }
-}
-
 /// Fits, saves and tells.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     apart(args)?;
@@ -302,11 +293,11 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     args.training.check()?;
     let (task, names) = task(args, common)?;
     interrupt::listen()?;
-    let (recipe, what) = (task.recipe.clone(), objective(&task.recipe.model));
+    let (recipe, what) = (task.recipe.clone(), task.recipe.objective());
     let (own, of) = (recipe.clone(), names.clone());
     let checkpoint = args.training.checkpoint(move |path, done| learned(&own, of.clone(), done)?.save(path));
     let done = train(task, what, common.quiet, checkpoint)?;
-    let stopped = done.unfinished.is_some();
+    let stopped = done.interrupted();
     let learned = learned(&recipe, names, done)?;
     let rescue = stopped.then(|| PathBuf::from(RESCUE));
     let to: Option<&Path> = args.out.as_deref().or(rescue.as_deref());
@@ -330,8 +321,7 @@ fn tell(args: &Args, common: &Common, learned: Learned) -> Outcome {
         }
         Learned::Space(t) => {
             let space = Space::new(*t)?;
-            let warnings = space::warnings(&space).into_iter().map(String::from).collect();
-            (warnings, space::json(&space)?, space::text(&space)?)
+            (space::warnings(&space), space::json(&space)?, space::text(&space)?)
         }
     };
     for warning in &warnings {

@@ -60,7 +60,7 @@ pub fn run(args: &Args, common: &Common, job: &Job, series: &Series) -> Outcome 
 }
 
 fn roll(how: &Backtest, units: Units, job: &Job, series: &Series, quiet: bool) -> Outcome<Vec<Backtested>> {
-    let progress = Progress::new(quiet, job.fitting.runs, job.fitting.max_iterations);
+    let progress = Progress::new(quiet, job.fitting.search(), job.fitting.max_iterations);
     let watch = |run: &latentgp::fit::Run| {
         progress.see(run);
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

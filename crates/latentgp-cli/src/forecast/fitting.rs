@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::train::{Task, train};
 use crate::{interrupt, out, words};
 use latentgp::Mat;
-use latentgp::fit::Fitted;
+use latentgp::fit::{Fitted, Search};
 use latentgp::kernel;
 use latentgp::model::narx::Narx;
 use latentgp::optim::StopReason;
@@ -64,7 +64,7 @@ pub fn fit(job: &Job, series: &Series, quiet: bool) -> Outcome<Chosen> {
             let data = Data::Series { series: units.apply(&known), exogenous: inputs };
             let task = Task { jacobian, ..Task::new(job.recipe(), data) };
             let done = train(task, "log evidence", quiet, None)?;
-            if done.unfinished.is_some() {
+            if done.interrupted() {
                 return Err(stopped());
             }
             match &done.fitted.model {
@@ -89,7 +89,7 @@ fn stopped() -> Failure {
 fn by_papers(job: &Job, known: &Mat, inputs: Option<&Mat>, quiet: bool) -> Outcome<Fitted<Narx>> {
     let kernel = kernel::parse(&job.kernel, job.lags.width())?;
     let start = Narx::new(known, inputs, job.lags.clone(), kernel, &job.options)?;
-    let progress = Progress::new(quiet, start.papers_starts(), job.fitting.max_iterations);
+    let progress = Progress::new(quiet, Search::runs(start.papers_starts()), job.fitting.max_iterations);
     let fitted = start.papers_fit(&|run| {
         progress.see(run);
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -6,6 +6,7 @@ use super::{Args, TransformName};
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
 use latentgp::data::lags::Lags;
+use latentgp::fit::Effort;
 use latentgp::kernel::{self, gives_values};
 use latentgp::model::Restarts;
 use latentgp::model::narx::NarxOptions;
@@ -73,7 +74,7 @@ pub fn check(args: &Args) -> Outcome {
         (args.train.unwrap_or(LEAST), "--train", LEAST, usize::MAX),
         (args.horizon.unwrap_or(1), "--horizon", 1, MOST_STEPS),
         (args.stride.unwrap_or(1), "--stride", 1, usize::MAX),
-        (args.restarts.unwrap_or(1), "--restarts", 1, MOST_RUNS),
+        (args.search.restarts.unwrap_or(1), "--restarts", 1, MOST_RUNS),
         (args.runs.unwrap_or(1), "--runs", 1, MOST_RUNS),
         (args.inducing.unwrap_or(1), "--inducing", 1, usize::MAX),
         (args.max_iter.unwrap_or(1), "--max-iter", 1, usize::MAX),
@@ -167,7 +168,8 @@ impl Job {
             options,
             training,
             fitting: Restarts {
-                runs: args.restarts.unwrap_or(1),
+                runs: args.search.restarts.unwrap_or(1),
+                effort: args.search.chosen(),
                 max_iterations: args.max_iter.unwrap_or(1000),
                 seed: common.seed(),
                 ..Restarts::default()
@@ -187,7 +189,8 @@ impl Job {
             lags: Some(self.lags.clone()),
             inducing: self.options.inducing,
             error: Some(self.options.error).filter(|e| *e > 0.0),
-            restarts: Some(self.fitting.runs),
+            restarts: (self.fitting.effort == Effort::Quick).then_some(self.fitting.runs),
+            effort: Some(self.fitting.effort).filter(|e| *e != Effort::Quick),
             max_iterations: Some(self.fitting.max_iterations),
             seed: self.options.seed,
             ..Recipe::of("narx")

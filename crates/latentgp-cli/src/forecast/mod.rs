@@ -156,12 +156,11 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = "Model", requires = "compare", conflicts_with = "backtest")]
     runs: Option<usize>,
     /// The protocol of the papers, described below
-    #[arg(long, help_heading = "Model", conflicts_with_all = ["backtest", "restarts", "max_iter", "transform"])]
+    #[arg(long, help_heading = "Model", conflicts_with_all = ["backtest", "effort", "restarts", "max_iter", "transform"])]
     papers: bool,
 
-    /// Runs from different starts, of which the best is kept [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Training")]
-    restarts: Option<usize>,
+    #[command(flatten)]
+    search: crate::args::SearchArgs,
     /// Most iterations of a run [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Training")]
     max_iter: Option<usize>,

@@ -47,7 +47,8 @@ impl Args {
             weight_prior: self.weight_prior.as_ref().map(name),
             fitc: self.fitc,
             max_iterations: self.max_iter,
-            restarts: self.restarts,
+            effort: self.search.effort,
+            restarts: self.search.restarts,
             seed: common.seed(),
             ..Recipe::default()
         })

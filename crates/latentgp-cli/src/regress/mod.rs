@@ -20,6 +20,7 @@ use job::Job;
 use latentgp::data::table::Table;
 use latentgp::file::{self, TrainedRegression};
 use latentgp::model::MeanKind;
+use latentgp::optim::StopReason;
 use latentgp::recipe::REGRESSIONS;
 use rows::Rows;
 use serde_json::json;
@@ -124,9 +125,8 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = "Model", requires = "expectation")]
     max_nodes: Option<usize>,
 
-    /// Runs from different starts, of which the best is kept [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Training", value_parser = crate::args::restarts)]
-    restarts: Option<usize>,
+    #[command(flatten)]
+    search: crate::args::SearchArgs,
     /// Most iterations of a run; of vdmgp after the first ones with the noise held [default: 1000, 600 for vdmgp]
     #[arg(long, value_name = "N", help_heading = "Training")]
     max_iter: Option<usize>,
@@ -258,7 +258,7 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     });
     let mut trained = train::fit(task, &job, &rows, common.quiet, checkpoint)?;
     args.training.write_trace(&trained.report.trace)?;
-    if trained.unfinished.is_some() {
+    if trained.report.stop_reason == StopReason::Asked {
         let path = args.out.clone().unwrap_or_else(|| PathBuf::from(RESCUE));
         file::save(&path, &trained).map_err(Failure::work)?;
         let at = (trained.report.iterations, trained.report.evidence);

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::figure::{self, Band, Bands, Confusion, Figure, Observation, ObservedPredicted, Probabilities};
 use latentgp::Mat;
 use latentgp::file::TrainedRegression;
-use latentgp::likelihood::Poisson;
+use latentgp::likelihood::Likelihood;
 use latentgp::metrics::most_probable;
 use latentgp::model::Answers;
 use latentgp::posterior::Prediction;
@@ -77,10 +77,10 @@ fn matrix(of: &TrainedRegression, title: &str, x: &Mat, y: &Mat) -> Outcome<Figu
 }
 
 /// The 90 % and 50 % bands of counts: quantiles of what is predicted.
-fn count_bands(latent: &Prediction) -> Vec<Band> {
+fn count_bands(likelihood: &dyn Likelihood, latent: &Prediction) -> Vec<Band> {
     let edge = |p: f64| -> Vec<f64> {
         let at = latent.mean.as_slice().iter().zip(latent.var.as_slice());
-        at.map(|(m, v)| Poisson.predictive_quantile(p, *m, *v)).collect()
+        at.map(|(m, v)| likelihood.predictive_quantile(p, *m, *v)).collect()
     };
     let band = |label: &str, p: f64| Band { label: label.into(), lower: edge(p), upper: edge(1.0 - p) };
     vec![band("90 % band", 0.05), band("50 % band", 0.25)]
@@ -100,8 +100,8 @@ fn curve(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> Out
     let observed = (0..x.rows()).map(|i| Observation { x: x[(i, 0)], y: y[(i, d)] });
     let bands = match of.model.predict(&Mat::column(&places), None)? {
         Answers::Values(p) => Bands::gaussian(&places, &p.mean.col(d), &p.var.col(d)),
-        Answers::Counts { mean, latent, .. } => {
-            Bands { x: places, mean, bands: count_bands(&latent), ..Bands::default() }
+        Answers::Counts { mean, latent, likelihood, .. } => {
+            Bands { x: places, mean, bands: count_bands(&*likelihood, &latent), ..Bands::default() }
         }
         Answers::Classes(_) => return Err(Failure::work("classes have no means")),
     };

@@ -1,6 +1,7 @@
 //! A trained regression in plain words and as JSON with stable keys.
 
 use crate::failure::Outcome;
+use crate::summary::gradient;
 use crate::words::{bar, count, short};
 use latentgp::file::TrainedRegression;
 use latentgp::model::Scores;
@@ -19,7 +20,8 @@ pub fn warnings(of: &TrainedRegression) -> Vec<String> {
     let floor = "the noise ended at its floor, a thousandth of the standard deviation of the targets: they have no \
                  noise, or the model follows every row of them (fewer inducing inputs or directions, or more rows, \
                  then help)";
-    if of.model.noise_at_floor() { vec![floor.into()] } else { Vec::new() }
+    let floor = of.model.noise_at_floor().then(|| floor.to_string());
+    floor.into_iter().chain(of.report.not_converged()).collect()
 }
 
 /// The model in plain words.
@@ -40,12 +42,14 @@ pub fn summary(of: &TrainedRegression) -> Outcome<String> {
         ),
         format!("  kernel        {}", kernel.join(", ")),
         format!(
-            "  log evidence  {} ({state} after {}, {:.1} s)",
+            "  log evidence  {} ({state} after {}, {:.1} s{})",
             short(report.evidence),
             count(report.iterations, "iteration"),
-            report.seconds
+            report.seconds,
+            gradient(report)
         ),
     ];
+    lines.extend(report.agreement().map(|text| format!("  starts        {text}")));
     match of.model.noise_variance() {
         Some(noise) => {
             let all: Vec<String> = noise.iter().map(|v| short(v.sqrt())).collect();
@@ -147,6 +151,8 @@ pub fn summary_json(of: &TrainedRegression) -> Outcome<Value> {
         "evaluations": report.evaluations,
         "converged": report.converged,
         "stop_reason": report.stop_reason,
+        "gradient_norm": report.gradient_norm,
+        "begun": report.begun,
         "seconds": report.seconds,
         "restarts": report.restarts,
         "seed": report.seed,

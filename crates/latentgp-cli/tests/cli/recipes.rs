@@ -21,10 +21,12 @@ fn every_model_goes_on_from_its_checkpoint_to_the_same_number() {
     let folder = folder();
     for line in [
         "fit t.csv --exclude e,k,day --model gplvm --restarts 2",
-        "fit t.csv --exclude e,k,day --inducing 6",
-        "regress t.csv --target y --exclude e,k,day",
+        "fit t.csv --exclude e,k,day --inducing 6 --effort normal",
+        "fit t.csv --exclude e,k,day --inducing 6 --kernel matern32 --effort normal",
+        "fit t.csv --exclude e,k,day --model gplvm --effort normal",
+        "regress t.csv --target y --exclude e,k,day --effort normal",
         "regress t.csv --target y --exclude e,k,day --model sparse --inducing 8",
-        "regress t.csv --target y --exclude e,k,day --model vdmgp --inducing 8 --latent-dim 1",
+        "regress t.csv --target y --exclude e,k,day --model vdmgp --inducing 8 --latent-dim 1 --effort normal",
         "regress t.csv --target y --exclude e,k,day --model spgp-dr --inducing 8 --latent-dim 1",
         "regress t.csv --target k --exclude e,y,day --likelihood poisson",
     ] {
@@ -38,6 +40,35 @@ fn every_model_goes_on_from_its_checkpoint_to_the_same_number() {
         let other = folder.run(&format!("{command} --resume c.lgp --kernel matern12"));
         assert!(other.code == 2 && other.err.contains("contradicts"), "{other:?}");
     }
+}
+
+#[test]
+fn a_fit_at_its_limit_of_iterations_goes_on() {
+    let folder = folder();
+    for (line, key) in [
+        ("fit t.csv --exclude e,k,day --inducing 6 --effort normal", "bound"),
+        ("regress t.csv --target y --exclude e,k,day --effort normal", "log_evidence"),
+    ] {
+        let command = line.split(' ').next().unwrap();
+        let short = folder.json(&format!("{line} --max-iter 3 --json --quiet --out m.lgp"));
+        assert_eq!((&short["converged"], &short["stop_reason"]), (&false.into(), &"max_iterations".into()));
+        assert!(short["begun"].as_u64() > Some(2), "{short}");
+        let again = folder.run(&format!("{command} --resume m.lgp --out m.lgp"));
+        assert!(again.code == 2 && again.err.contains("--max-iter"), "{again:?}");
+        let more =
+            folder.json(&format!("{command} --resume m.lgp --max-iter 300 --json --quiet --out m.lgp"));
+        assert!(more[key].as_f64() > short[key].as_f64(), "{more}");
+        assert!(more["gradient_norm"].is_number(), "{more}");
+    }
+}
+
+#[test]
+fn an_effort_and_restarts_exclude_one_another() {
+    let folder = folder();
+    let both = folder.run("fit t.csv --effort quick --restarts 2");
+    assert!(both.code == 2 && both.err.contains("--restarts"), "{both:?}");
+    let wrong = folder.run("regress t.csv --target y --effort much");
+    assert!(wrong.code == 2 && wrong.err.contains("thorough"), "{wrong:?}");
 }
 
 #[test]

@@ -29,7 +29,6 @@ pub mod spiral;
 pub mod standardize;
 #[cfg(feature = "files")]
 pub mod table;
-#[cfg(feature = "files")]
 pub mod words;
 #[cfg(feature = "files")]
 mod write;

@@ -64,6 +64,7 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
+    #[cfg(feature = "files")]
     pub(crate) fn len(&self) -> usize {
         self.codes.len()
     }

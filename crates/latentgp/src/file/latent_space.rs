@@ -1,24 +1,21 @@
-//! The model file of a GPLVM or a PPCA.
+//! The model file of a latent space without inducing inputs. What only one model has is written and read by the model.
 
 use super::gplvm::{LabelSpec, Labels, codes};
-use super::params::{ParamSpec, put_params, take_params};
-use super::parts::ExpectationSpec;
 use super::report::Report;
 use super::unfinished::{Unfinished, UnfinishedSpec};
-use super::{ModelFile, Store, damaged, written};
-use crate::data::Scaling;
-use crate::error::{Error, Result};
+use super::{ModelFile, Store, damaged};
+use crate::error::Result;
 use crate::kernel::Own;
 use crate::mat::Mat;
-use crate::model::{Gplvm, LatentPrior, LatentSpace, Outputs, Ppca};
-use serde::{Deserialize, Serialize};
+use crate::model::{LatentSpace, restore_space};
+use serde::Deserialize;
 use serde_json::json;
 
-/// A GPLVM or a PPCA with all that belongs to it.
+/// A latent space with all that belongs to it.
 #[derive(Clone)]
 pub struct TrainedSpace {
     /// The model.
-    pub model: LatentSpace,
+    pub model: Box<dyn LatentSpace>,
     /// The names of the columns of Y.
     pub columns: Vec<String>,
     /// Classes of the training rows, if they were given.
@@ -29,22 +26,16 @@ pub struct TrainedSpace {
     pub unfinished: Option<Unfinished>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// What the headers of all latent spaces have.
+#[derive(Deserialize)]
 struct Header {
     model: String,
     n: usize,
     d: usize,
-    latent_dim: usize,
-    kernel: String,
-    expectation: Option<ExpectationSpec>,
-    standard_normal: bool,
-    converged: bool,
-    scaling: Scaling,
-    params: Vec<ParamSpec>,
     columns: Vec<String>,
     labels: Option<LabelSpec>,
     report: Report,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     unfinished: Option<UnfinishedSpec>,
 }
 
@@ -53,61 +44,39 @@ impl Store for TrainedSpace {
 
     fn to_file(&self) -> Result<ModelFile> {
         let (n, d, q) = self.model.sizes();
-        let mut file = ModelFile::new(Self::KIND, json!(null));
-        let row = |v: &[f64]| Mat::from_vec(1, v.len(), v.to_vec());
-        file.tensors.insert("trace".into(), row(&self.report.trace)?);
+        // Where a model says nothing else.
+        let usual = json!({
+            "kernel": "linear", "expectation": null, "standard_normal": true, "converged": true, "params": [],
+        });
+        let mut file = ModelFile::new(Self::KIND, usual);
+        file.set("model", self.model.name())?;
+        [("n", n), ("d", d), ("latent_dim", q)]
+            .into_iter()
+            .try_for_each(|(key, size)| file.set(key, size))?;
+        file.set("scaling", self.model.scaling())?;
+        file.put("y", self.model.y());
+        self.model.store(&mut file)?;
+        file.set("columns", &self.columns)?;
         let labels = self.labels.as_ref().map(|labels| {
             let (codes, distinct) = codes(&labels.of);
-            file.tensors.insert("labels".into(), Mat::column(&codes));
+            file.put("labels", &Mat::column(&codes));
             LabelSpec { name: labels.name.clone(), distinct }
         });
-        let mut h = Header {
-            model: self.model.name().into(),
-            n,
-            d,
-            latent_dim: q,
-            kernel: "linear".into(),
-            expectation: None,
-            standard_normal: true,
-            converged: true,
-            scaling: Scaling { mean: vec![], scale: vec![] },
-            params: vec![],
-            columns: self.columns.clone(),
-            labels,
-            report: self.report.clone(),
-            unfinished: self.unfinished.as_ref().map(|u| u.put(&mut file)),
-        };
-        match &self.model {
-            LatentSpace::Gplvm(m) => {
-                h.kernel = written(&*m.kernel, q)?;
-                h.expectation = Some(ExpectationSpec::of(&*m.expectation));
-                h.standard_normal = m.prior == LatentPrior::StandardNormal;
-                h.scaling = m.scaling.clone();
-                h.params = put_params(&**m, &mut file);
-                file.tensors.insert("y".into(), m.outputs.y.clone());
-            }
-            LatentSpace::Ppca(m, y) => {
-                h.scaling = m.scaling.clone();
-                h.converged = m.converged;
-                for (name, of) in [("mean", &m.mean), ("eigenvalues", &m.eigenvalues)] {
-                    file.tensors.insert(name.into(), row(of)?);
-                }
-                file.tensors.insert("w".into(), m.w.clone());
-                file.tensors.insert("noise".into(), row(&m.noise)?);
-                file.tensors.insert("y".into(), y.clone());
-            }
+        file.set("labels", labels)?;
+        file.set("report", &self.report)?;
+        if let Some(unfinished) = &self.unfinished {
+            let spec = unfinished.put(&mut file);
+            file.set("unfinished", spec)?;
         }
-        file.header = serde_json::to_value(h).map_err(|e| Error::data("model file", e.to_string()))?;
+        file.put("trace", &Mat::from_vec(1, self.report.trace.len(), self.report.trace.clone())?);
         Ok(file)
     }
 
     fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
         let h: Header = file.header_as()?;
-        let y = file.take("y", h.n, h.d)?;
-        let sound = h.scaling.mean.iter().chain(&h.scaling.scale).all(|v| v.is_finite())
-            && h.scaling.scale.iter().all(|v| *v > 0.0);
-        if h.columns.len() != h.d || h.scaling.mean.len() != h.d || h.scaling.scale.len() != h.d || !sound {
-            return Err(damaged("its columns, their names and their scaling do not fit"));
+        let (y, scaling) = (file.take("y", h.n, h.d)?, file.scaling("scaling", h.d)?);
+        if h.columns.len() != h.d {
+            return Err(damaged("its columns and their names do not fit"));
         }
         if y.is_empty() || y.as_slice().iter().any(|v| v.is_infinite()) {
             return Err(damaged("its data are empty or infinite"));
@@ -119,44 +88,7 @@ impl Store for TrainedSpace {
         let mut report = h.report;
         report.trace = file.tensor("trace")?.as_slice().to_vec();
         let unfinished = h.unfinished.map(|spec| spec.take(&mut file)).transpose()?;
-        let model = match h.model.as_str() {
-            "gplvm" => {
-                let kernel = own.parse(&h.kernel, h.latent_dim)?;
-                let x = file.tensor("x")?.clone();
-                if (x.rows(), x.cols()) != (h.n, h.latent_dim) {
-                    return Err(damaged("its positions do not fit its data"));
-                }
-                let prior = if h.standard_normal { LatentPrior::StandardNormal } else { LatentPrior::None };
-                let mut model = Gplvm::new(Outputs::new(y), h.scaling, kernel, x, prior, 0.1)?;
-                model.noise = file.noise(h.d)?;
-                take_params(&mut model, &h.params, &mut file)?;
-                let expectation = h.expectation.ok_or_else(|| damaged("its expectation is missing"))?;
-                model.expectation = expectation.parse()?;
-                LatentSpace::Gplvm(Box::new(model))
-            }
-            "ppca" => {
-                let w = file.take("w", h.d, h.latent_dim)?;
-                let mean = file.take("mean", 1, h.d)?;
-                let noise = file.noise(h.d)?.value.into_vec();
-                let eigenvalues = file.tensor("eigenvalues")?.clone();
-                let finite = w.is_finite() && mean.is_finite() && eigenvalues.is_finite();
-                let positive = noise.iter().all(|v| *v > 0.0 && v.is_finite());
-                if !(finite && positive && h.latent_dim > 0) {
-                    return Err(damaged("a number of it is outside its domain"));
-                }
-                let model = Ppca {
-                    w,
-                    mean: mean.into_vec(),
-                    noise,
-                    scaling: h.scaling,
-                    eigenvalues: eigenvalues.into_vec(),
-                    trace: report.trace.clone(),
-                    converged: h.converged,
-                };
-                LatentSpace::Ppca(Box::new(model), y)
-            }
-            other => return Err(damaged(format!("its model `{other}` is not known"))),
-        };
+        let model = restore_space(&h.model, &mut file, own, y, scaling)?;
         Ok(TrainedSpace { model, columns: h.columns, labels, report, unfinished })
     }
 }
@@ -167,7 +99,7 @@ mod tests {
     use crate::data::Scale;
     use crate::file::{load, save};
     use crate::kernel::Matern32;
-    use crate::model::{GplvmTraining, PpcaOptions};
+    use crate::model::{GplvmTraining, Ppca, PpcaOptions, PpcaSpace};
     use std::ops::ControlFlow;
 
     fn all() -> Vec<TrainedSpace> {
@@ -177,19 +109,18 @@ mod tests {
         let how = GplvmTraining { hold: 2, max_iterations: 4, ..Default::default() };
         let gplvm = how.fit(&y, &Matern32::new(2), &|_| ControlFlow::Continue(())).unwrap();
         let options = PpcaOptions { max_iterations: 20, ..Default::default() };
-        let ppca = |y: &Mat| LatentSpace::Ppca(Box::new(Ppca::fit(y, &options).unwrap()), y.clone());
-        let models = [LatentSpace::Gplvm(Box::new(gplvm.model)), ppca(&whole), ppca(&y)];
-        let trained = |model: LatentSpace| TrainedSpace {
+        let ppca = |y: &Mat| PpcaSpace { model: Ppca::fit(y, &options).unwrap(), y: y.clone() };
+        let (whole, gaps) = (ppca(&whole), ppca(&y));
+        let traces = [vec![1.0], whole.model.trace.clone(), gaps.model.trace.clone()];
+        let models: [Box<dyn LatentSpace>; 3] = [Box::new(gplvm.model), Box::new(whole), Box::new(gaps)];
+        let trained = |(model, trace): (Box<dyn LatentSpace>, Vec<f64>)| TrainedSpace {
             columns: vec!["a".into(), "b".into(), "c".into()],
             labels: Some(Labels { name: "l".into(), of: (0..9).map(|i| (i % 2).to_string()).collect() }),
             unfinished: None,
-            report: Report::example(
-                Some(Scale::Standardize),
-                if let LatentSpace::Ppca(m, _) = &model { m.trace.clone() } else { vec![1.0] },
-            ),
+            report: Report::example(Some(Scale::Standardize), trace),
             model,
         };
-        models.map(trained).into()
+        models.into_iter().zip(traces).map(trained).collect()
     }
 
     #[test]

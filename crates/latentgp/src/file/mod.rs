@@ -13,9 +13,11 @@
 //!
 //! A header may have [`SETTINGS`] beside the model: what the program that wrote the file was asked for.
 //!
-//! [`ModelFile`] is this layer. A model goes to and from it as a [`Store`]; [`save`] and [`load`] do both.
+//! [`ModelFile`] is this layer. A model goes to and from it as a [`Store`]; `save` and `load` do both. Without the feature
+//! `files` models go to and from a [`ModelFile`] too, which then has no bytes.
 //!
 //! ```
+//! # #[cfg(feature = "files")] {
 //! use latentgp::{Mat, file::ModelFile};
 //! # let dir = tempfile::tempdir().unwrap();
 //! let path = dir.path().join("a.lgp");
@@ -23,9 +25,12 @@
 //! file.tensors.insert("x".into(), Mat::eye(2));
 //! file.write(&path)?;
 //! assert_eq!(ModelFile::read(&path)?, file);
+//! # }
 //! # Ok::<(), latentgp::Error>(())
 //! ```
 
+#[cfg(feature = "files")]
+mod disk;
 mod gplvm;
 mod latent_space;
 mod narx;
@@ -34,9 +39,12 @@ mod parts;
 mod prior;
 mod regression;
 mod report;
+#[cfg(feature = "files")]
 mod seal;
 mod unfinished;
 
+#[cfg(feature = "files")]
+pub use disk::{in_file, load, load_with, save};
 pub use gplvm::{Labels, Trained};
 pub use latent_space::TrainedSpace;
 pub use narx::TrainedNarx;
@@ -45,15 +53,12 @@ pub use regression::TrainedRegression;
 pub use report::Report;
 pub use unfinished::Unfinished;
 
-use crate::data::replace::write_file;
-use crate::data::table::io_error;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Own};
 use crate::mat::Mat;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// The version of the format that this library writes; it reads this and all before it.
 pub const VERSION: u32 = 1;
@@ -91,59 +96,10 @@ pub trait Store: Sized {
     }
 }
 
-/// Writes a model file, whole or not at all.
-pub fn save<S: Store>(path: impl AsRef<Path>, model: &S) -> Result<()> {
-    model.to_file()?.write(path)
-}
-
-/// Reads a model file of one kind.
-///
-/// # Errors
-/// [`Error::ModelFile`] for a file that is truncated, altered, of a newer version or of another kind.
-pub fn load<S: Store>(path: impl AsRef<Path>) -> Result<S> {
-    load_with(path, &Own::default())
-}
-
-/// As [`load`], where the kernel may have parts of one's own.
-pub fn load_with<S: Store>(path: impl AsRef<Path>, own: &Own) -> Result<S> {
-    let path = path.as_ref();
-    let file = ModelFile::read(path)?;
-    if file.kind != S::KIND {
-        let reason = format!("holds a `{}`, expected a `{}`", file.kind, S::KIND);
-        return Err(Error::ModelFile { path: path.display().to_string(), reason });
-    }
-    in_file(path, S::from_file_with(file, own))
-}
-
-/// Names the file in what went wrong with its content.
-pub fn in_file<T>(path: &Path, result: Result<T>) -> Result<T> {
-    result.map_err(|e| match e {
-        Error::ModelFile { reason, .. } => Error::ModelFile { path: path.display().to_string(), reason },
-        other => Error::ModelFile { path: path.display().to_string(), reason: other.to_string() },
-    })
-}
-
 impl ModelFile {
     /// A file without arrays yet.
     pub fn new(kind: impl Into<String>, header: Value) -> Self {
         ModelFile { kind: kind.into(), header, tensors: BTreeMap::new() }
-    }
-
-    /// Writes the file, whole or not at all.
-    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        let bytes = self.to_bytes()?;
-        write_file(path, |out| out.write_all(&bytes).map_err(|e| io_error(&path.display().to_string(), e)))
-    }
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when it cannot be read, [`Error::ModelFile`] when any byte of it is not as written.
-    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|e| io_error(&path.display().to_string(), e))?;
-        in_file(path, Self::from_bytes(&bytes))
     }
 
     /// An array; errs when it is missing.

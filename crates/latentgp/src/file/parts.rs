@@ -1,5 +1,6 @@
 //! Parts that several models have in a model file: what is written by one function is read by the one beside it.
 
+use super::params::{ParamSpec, put_params, take_params};
 use super::{ModelFile, damaged};
 use crate::data::Scaling;
 use crate::error::{Error, Result};
@@ -8,7 +9,7 @@ use crate::kernel::{Kernel, Own};
 use crate::likelihood::Observations;
 use crate::mat::Mat;
 use crate::model::{Jitter, Supervised};
-use crate::param::Param;
+use crate::param::{Param, Parameterized};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +55,18 @@ impl ModelFile {
     pub fn field<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
         let value = self.header.get(key).cloned().unwrap_or_default();
         serde_json::from_value(value).map_err(|e| damaged(format!("in the header, `{key}`: {e}")))
+    }
+
+    /// Puts the parameters of a model.
+    pub(crate) fn put_parameters(&mut self, of: &(impl Parameterized + ?Sized)) -> Result<()> {
+        let specs = put_params(of, self);
+        self.set("params", specs)
+    }
+
+    /// Sets the parameters of a model to what was put.
+    pub(crate) fn take_parameters(&mut self, of: &mut (impl Parameterized + ?Sized)) -> Result<()> {
+        let specs: Vec<ParamSpec> = self.field("params")?;
+        take_params(of, &specs, self)
     }
 
     /// The noise of so many outputs: one of all, or one of each.

@@ -1,7 +1,6 @@
 //! The model file of a regression: the model, whose columns it is of, and how it was trained. What only one model has is
 //! written and read by the model.
 
-use super::params::{ParamSpec, put_params, take_params};
 use super::report::Report;
 use super::unfinished::{Unfinished, UnfinishedSpec};
 use super::{ModelFile, Store, damaged, written};
@@ -42,7 +41,6 @@ pub(super) struct Header {
     d: usize,
     latent_dim: Option<usize>,
     inducing: Option<usize>,
-    params: Vec<ParamSpec>,
     inputs: Vec<String>,
     input_std: Vec<Option<String>>,
     targets: Vec<String>,
@@ -72,7 +70,7 @@ pub(super) fn read<M: Regressor + ?Sized>(
     if sizes != ((h.n, h.q, h.d), h.latent_dim, h.inducing) {
         return Err(damaged("the sizes in its header are not those of its arrays"));
     }
-    take_params(&mut *model, &h.params, file)?;
+    file.take_parameters(&mut *model)?;
     let mut report: Report =
         serde_json::from_value(h.report.take()).map_err(|e| damaged(format!("in the header, {e}")))?;
     report.trace = file.tensor("trace")?.as_slice().to_vec();
@@ -98,8 +96,7 @@ impl Store for TrainedRegression {
         file.set("inducing", self.model.inducing())?;
         file.set("kernel", written(self.model.kernel(), latent_dim.unwrap_or(q))?)?;
         self.model.store(&mut file)?;
-        let params = put_params(&*self.model, &mut file);
-        file.set("params", params)?;
+        file.put_parameters(&*self.model)?;
         file.set("inputs", &self.inputs)?;
         file.set("input_std", &self.input_std)?;
         file.set("targets", &self.targets)?;

@@ -2,7 +2,7 @@
 
 use crate::data::Scale;
 use crate::error::{Error, Result};
-use crate::fit::Fitted;
+use crate::fit::{Effort, Fitted};
 use crate::model::{BayesianGplvm, Certificate, Scores};
 use crate::optim::StopReason;
 use crate::recipe::Recipe;
@@ -24,9 +24,18 @@ pub struct Report {
     pub converged: bool,
     /// Why it stopped.
     pub stop_reason: StopReason,
+    /// max |∂F/∂u| where it stopped, in the unconstrained parameters; `None` where it is not known.
+    #[serde(default)]
+    pub gradient_norm: Option<f64>,
     /// Wall-clock time of the fit.
     pub seconds: f64,
-    /// The evidences of all restarts; `None` where one failed.
+    /// How hard the best optimum was looked for; `None` where so many full runs were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// How many runs began, those that lost a race included; 0 where it is not known.
+    #[serde(default)]
+    pub begun: usize,
+    /// The evidences of the runs that were followed to their end; `None` where one failed.
     pub restarts: Vec<Option<f64>>,
     /// What Kzz needed on its diagonal beyond the usual jitter, of a Bayesian GPLVM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +66,10 @@ impl Report {
             evaluations: fit.evaluations,
             converged: fit.converged,
             stop_reason: fit.stop_reason,
+            gradient_norm: fit.gradient_norm,
             seconds,
+            effort: recipe.restarts.is_none().then(|| recipe.effort()),
+            begun: fit.begun,
             restarts: fit.restarts.clone(),
             extra_jitter: None,
             certificate: None,
@@ -77,6 +89,46 @@ impl Report {
             certificate: Some(if over { model.certificate()? } else { Certificate::default() }),
             ..self
         })
+    }
+
+    /// How sure the optimum is: how many of the runs that were followed to their end came within one nat of the best, and
+    /// how far below it the others are. `None` of a single run.
+    pub fn agreement(&self) -> Option<String> {
+        let ended: Vec<f64> = self.restarts.iter().flatten().copied().collect();
+        let best = ended.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let near = ended.iter().filter(|e| best - **e <= 1.0).count();
+        let below = ended.iter().map(|e| best - e).filter(|gap| *gap > 1.0);
+        let (least, most) =
+            below.fold((f64::INFINITY, 0.0), |(l, m): (f64, f64), gap| (l.min(gap), m.max(gap)));
+        let runs = match self.begun > self.restarts.len() {
+            true => format!("{} runs, {} of them to their end", self.begun, self.restarts.len()),
+            false => format!("{} runs", self.restarts.len()),
+        };
+        let others = match ended.len() - near {
+            0 => String::new(),
+            1 => format!(", the other {most:.1} below it"),
+            _ => format!(", the others {least:.1} to {most:.1} below it"),
+        };
+        (self.begun.max(self.restarts.len()) > 1 && !ended.is_empty())
+            .then(|| format!("{runs}; {near} within 1 nat of the best{others}"))
+    }
+
+    /// What to do where the fit ended at its limit of iterations, or where its gradient says that it stopped too early.
+    pub fn not_converged(&self) -> Option<String> {
+        let gradient =
+            self.gradient_norm.map_or(String::new(), |g| format!(", the largest gradient is {g:.1e}"));
+        match self.stop_reason {
+            _ if self.converged => None,
+            StopReason::MaxIterations => Some(format!(
+                "the limit of iterations was reached before the fit converged{gradient}: the bound can still rise; go on \
+                 with more iterations"
+            )),
+            StopReason::Asked | StopReason::ClosedForm => None,
+            reason => Some(format!(
+                "the fit has not converged ({reason}{gradient}); another seed, another scaling of the data or a larger \
+                 noise to start from may help"
+            )),
+        }
     }
 
     /// The certificate, where there is one that says something.
@@ -106,7 +158,10 @@ impl Report {
             evaluations: 3,
             converged: true,
             stop_reason: StopReason::Value,
+            gradient_norm: Some(1e-3),
             seconds: 0.1,
+            effort: None,
+            begun: 5,
             restarts: vec![Some(1.0), None],
             extra_jitter: None,
             certificate: None,

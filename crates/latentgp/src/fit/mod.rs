@@ -13,18 +13,19 @@
 mod hold;
 mod restarts;
 mod run;
+mod search;
 
 pub use restarts::Restarts;
 pub use run::{Method, Place, Run, Stage};
+pub use search::{Effort, Search, train};
 
 pub(crate) use restarts::rng_of;
 
 use crate::blocks;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::Model;
 use crate::optim::{Optimizer, Report, Step, StopReason, Watch};
 use crate::param;
-use rayon::prelude::*;
 use std::ops::ControlFlow;
 
 /// Sees a run after each of its iterations and may ask to stop; the best state is kept.
@@ -36,14 +37,14 @@ pub fn go_on(_: &Run) -> ControlFlow<()> {
 }
 
 /// How long the stages of a fit may last, and how many restarts there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
     /// Iterations with the noise and the kernel's variances held; 0 leaves that stage out.
     pub hold: usize,
     /// Iterations with everything free.
     pub max_iterations: usize,
-    /// Runs from different starts.
-    pub restarts: usize,
+    /// Where runs start, and which of them go on.
+    pub search: Search,
 }
 
 /// What is trained, from where, and how.
@@ -59,6 +60,21 @@ pub trait Plan: Send + Sync {
 
     /// Changes the model between the stage that holds the scales and the free one.
     fn between(&self, _model: &mut Self::Model) {}
+
+    /// Which starts a race compares with one another.
+    fn group(&self, _restart: usize) -> usize {
+        0
+    }
+
+    /// Shakes the model hard, for run `run` to begin there; `false` where the plan has no such move.
+    fn hop(&self, _best: &mut Self::Model, _run: usize) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// What decides between runs that are over, where it is not what they maximised.
+    fn verdict(&self, _model: &Self::Model) -> Result<Option<f64>> {
+        Ok(None)
+    }
 
     /// The optimiser of a stage.
     fn method(&self, model: &Self::Model, limit: usize) -> Method {
@@ -103,54 +119,39 @@ pub struct Fitted<M> {
     pub converged: bool,
     /// Why it stopped.
     pub stop_reason: StopReason,
+    /// max |∂F/∂u| where it stopped, in the unconstrained parameters, of an exact objective.
+    pub gradient_norm: Option<f64>,
     /// What was maximised, priors included, after each iteration of that run.
     pub trace: Vec<f64>,
-    /// The evidences of all restarts; `None` where one failed.
+    /// How many runs began, those that lost a race included.
+    pub begun: usize,
+    /// The evidences of the runs that were followed to their end, in their order; `None` where one failed. Of a fit that was
+    /// asked to stop, of all that began.
     pub restarts: Vec<Option<f64>>,
-    /// Where every restart that did not fail ended; those that were asked to stop can go on from there.
+    /// The run that was kept, without the optimiser's memory.
+    pub best: Option<Run>,
+    /// Where every run that did not fail ended; those that were asked to stop can go on from there.
     pub runs: Vec<Run>,
 }
 
 impl<M> Fitted<M> {
     /// The same fit of a model that is turned into another.
     pub fn map<T>(self, of: impl FnOnce(M) -> T) -> Fitted<T> {
-        let Fitted {
-            model,
-            evidence,
-            iterations,
-            evaluations,
-            converged,
-            stop_reason,
-            trace,
-            restarts,
-            runs,
-        } = self;
-        let model = of(model);
-        Fitted { model, evidence, iterations, evaluations, converged, stop_reason, trace, restarts, runs }
-    }
-
-    /// What the optimiser reached, priors included.
-    fn reached(&self) -> f64 {
-        self.trace.last().copied().unwrap_or(self.evidence)
-    }
-}
-
-/// Trains by a plan; restarts whose state is among `stored` go on from there, the others begin.
-///
-/// Stored runs are those that a watch saw, or [`Fitted::runs`]. The result is that of an uninterrupted fit, bit for
-/// bit, where they hold the optimiser's state, and close to it where they are [`Run::light`]. Errs when all restarts
-/// fail, with the reason of the first.
-pub fn train<P: Plan>(plan: &P, stored: Vec<Run>, watch: &OnIteration<'_>) -> Result<Fitted<P::Model>> {
-    let mut given: Vec<Option<Run>> = vec![None; plan.schedule().restarts.max(1)];
-    for run in stored {
-        if let Some(slot) = given.get_mut(run.restart) {
-            slot.get_or_insert(run);
+        Fitted {
+            model: of(self.model),
+            evidence: self.evidence,
+            iterations: self.iterations,
+            evaluations: self.evaluations,
+            converged: self.converged,
+            stop_reason: self.stop_reason,
+            gradient_norm: self.gradient_norm,
+            trace: self.trace,
+            begun: self.begun,
+            restarts: self.restarts,
+            best: self.best,
+            runs: self.runs,
         }
     }
-    let all: Vec<Result<(Fitted<P::Model>, Run)>> = blocks::together(|| {
-        given.into_par_iter().enumerate().map(|(k, run)| one_run(plan, k, run, watch)).collect()
-    });
-    best_of(all)
 }
 
 /// The model where a run stands.
@@ -158,72 +159,6 @@ pub fn model_at<P: Plan>(plan: &P, run: &Run) -> Result<P::Model> {
     let mut model = plan.start(run.restart)?;
     model.place(run)?;
     Ok(model)
-}
-
-fn one_run<P: Plan>(
-    plan: &P,
-    restart: usize,
-    stored: Option<Run>,
-    watch: &OnIteration<'_>,
-) -> Result<(Fitted<P::Model>, Run)> {
-    let schedule = plan.schedule();
-    let mut model = plan.start(restart)?;
-    let mut run = match stored {
-        Some(run) => {
-            model.place(&run)?;
-            run
-        }
-        None => {
-            let stage = if schedule.hold > 0 { Stage::Held } else { Stage::Free };
-            Run::new(restart, stage, model.point(stage))
-        }
-    };
-    let mut asked = false;
-    if run.stage == Stage::Held {
-        asked = model.climb(&mut run, &plan.method(&model, schedule.hold), watch)?;
-        if !asked {
-            plan.between(&mut model);
-            run.next_stage(model.point(Stage::Free));
-        }
-    }
-    if !asked {
-        model.climb(&mut run, &plan.method(&model, schedule.max_iterations), watch)?;
-    }
-    let stop_reason = run.stopped.filter(|_| run.is_over()).unwrap_or(StopReason::Asked);
-    if run.is_over() {
-        run = run.light();
-    }
-    let fitted = Fitted {
-        evidence: model.evidence()?,
-        model,
-        iterations: run.total_iterations(),
-        evaluations: run.total_evaluations(),
-        converged: stop_reason.converged(),
-        stop_reason,
-        trace: run.trace.clone(),
-        restarts: Vec::new(),
-        runs: Vec::new(),
-    };
-    Ok((fitted, run))
-}
-
-/// The best of several runs by what they maximised, the first among equals.
-fn best_of<M>(all: Vec<Result<(Fitted<M>, Run)>>) -> Result<Fitted<M>> {
-    let restarts = all.iter().map(|r| r.as_ref().ok().map(|(f, _)| f.evidence)).collect();
-    let (mut best, mut failure, mut runs): (Option<Fitted<M>>, _, _) = (None, None, Vec::new());
-    for one in all {
-        match one {
-            Ok((fitted, run)) => {
-                runs.push(run);
-                if best.as_ref().is_none_or(|b| fitted.reached() > b.reached()) {
-                    best = Some(fitted);
-                }
-            }
-            Err(e) => failure = failure.or(Some(e)),
-        }
-    }
-    let none = || failure.unwrap_or_else(|| Error::invalid("restarts", "at least 1", 0));
-    Ok(Fitted { restarts, runs, ..best.ok_or_else(none)? })
 }
 
 /// Maximises F + Σ log p(θ) over the free parameters; the model is left at the best point found.

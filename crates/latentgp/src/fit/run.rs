@@ -9,6 +9,13 @@ use crate::optim::{Adam, AdamState, Lbfgs, LbfgsState, Objective, StopReason};
 use crate::param;
 use serde::{Deserialize, Serialize};
 
+/// A gradient up to this part of what is minimised is small.
+const FLAT: f64 = 1e-3;
+
+fn flat() -> bool {
+    true
+}
+
 /// Which parameters move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -48,6 +55,12 @@ pub struct Run {
     pub evaluations: usize,
     /// The step of the last fresh draws.
     pub draw: u64,
+    /// max |∂F/∂u| where this stage stopped, of an exact objective.
+    #[serde(default)]
+    pub gradient: Option<f64>,
+    /// Whether that is small, beside the value without what does not move; also where it is not known.
+    #[serde(default = "flat")]
+    pub flat: bool,
     /// The bound after each iteration.
     pub trace: Vec<f64>,
 }
@@ -83,6 +96,8 @@ impl Run {
             iterations: 0,
             evaluations: 0,
             draw: 0,
+            gradient: None,
+            flat: true,
             trace: Vec::new(),
         }
     }
@@ -159,6 +174,10 @@ impl Run {
         while self.stopped.is_none() {
             let before = self.place.counts().0;
             self.stopped = how.step(&mut self.place, &mut objective)?;
+            if self.stopped.is_some() {
+                self.gradient = self.place.gradient_norm();
+                self.flat = self.gradient.is_none_or(|g| g <= FLAT * self.place.value().abs().max(1.0));
+            }
             self.draw = earlier + self.place.counts().1.saturating_sub(1) as u64;
             if self.place.counts().0 > before {
                 self.trace.push(-(self.place.value() - constant));
@@ -219,6 +238,13 @@ impl<M: Model + Clone + Send + Sync> Trainable for M {
 }
 
 impl Place {
+    fn gradient_norm(&self) -> Option<f64> {
+        match self {
+            Place::Lbfgs(state) => Some(state.gradient.iter().fold(0.0, |most: f64, g| most.max(g.abs()))),
+            _ => None,
+        }
+    }
+
     fn value(&self) -> f64 {
         match self {
             Place::Point(_) => f64::NAN,

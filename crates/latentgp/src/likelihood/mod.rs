@@ -182,6 +182,24 @@ pub trait Likelihood: Parameterized + CloneLikelihood + fmt::Debug + Send + Sync
         if y < 0.0 { 0.0 } else { (0..=y as u64).map(density).sum::<f64>().min(1.0) }
     }
 
+    /// The smallest count whose [`predictive_cdf`](Self::predictive_cdf) reaches `p`, for 0 < p < 1, of a likelihood of
+    /// counts.
+    fn predictive_quantile(&self, p: f64, mean: f64, var: f64) -> f64 {
+        let reaches = |k: f64| self.predictive_cdf(k, mean, var) >= p;
+        let (mut below, mut above) = (-1.0, 1.0);
+        while !reaches(above) && above < 1e300 {
+            (below, above) = (above, 2.0 * above);
+        }
+        while above - below > 1.0 {
+            let middle = (0.5 * (below + above)).floor();
+            if middle <= below || middle >= above {
+                break;
+            }
+            if reaches(middle) { above = middle } else { below = middle }
+        }
+        above
+    }
+
     /// A prior mean of f to start from.
     fn start(&self, _y: &[f64]) -> f64 {
         0.0

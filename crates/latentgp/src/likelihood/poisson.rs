@@ -67,23 +67,6 @@ impl Poisson {
         }
         sum / whole
     }
-
-    /// The smallest count whose [`predictive_cdf`](Self::predictive_cdf) reaches `p`, for 0 < p < 1.
-    pub fn predictive_quantile(&self, p: f64, mean: f64, var: f64) -> f64 {
-        let reaches = |k: f64| self.predictive_cdf(k, mean, var) >= p;
-        let (mut below, mut above) = (-1.0, 1.0);
-        while !reaches(above) && above < 1e300 {
-            (below, above) = (above, 2.0 * above);
-        }
-        while above - below > 1.0 {
-            let middle = (0.5 * (below + above)).floor();
-            if middle <= below || middle >= above {
-                break;
-            }
-            if reaches(middle) { above = middle } else { below = middle }
-        }
-        above
-    }
 }
 
 /// Σ_{j ≤ k} exp(−rate) rateʲ/j!, of k below [`LARGE`]: from the largest term down, so that nothing underflows.

@@ -7,10 +7,11 @@ pub(crate) mod shared;
 
 pub use crate::fit::{Fitted, Restarts, fit};
 pub use latent::bayesian_gplvm::{
-    BayesianGplvm, Certificate, Imputed, Latent, PapersTraining, Training, TrainingPlan,
+    BayesianGplvm, Certificate, Collapse, Imputed, Latent, PapersTraining, Training, TrainingPlan,
 };
 pub use latent::gplvm::{Gplvm, GplvmPlan, GplvmTraining, LatentPrior, Positions};
-pub use latent::ppca::{Ppca, PpcaFit, PpcaGrad, PpcaLatent, PpcaOptions, PpcaPlan};
+pub use latent::ppca::{Ppca, PpcaFit, PpcaGrad, PpcaLatent, PpcaOptions, PpcaPlan, PpcaSpace};
+pub(crate) use latent::restore as restore_space;
 pub use latent::space::{LatentSpace, Placed};
 pub(crate) use regression::restore as restore_regression;
 pub use regression::*;
@@ -20,7 +21,7 @@ pub use shared::outputs::Outputs;
 pub use shared::prior;
 pub use shared::sparse_bound::Jitter;
 pub use shared::supervised::{LARGEST, Supervised, beyond_range};
-pub use shared::uncertain_inputs::UncertainInputs;
+pub use shared::uncertain_inputs::{ErrorEvidence, InputOptions, ReadCells, Treatment, UncertainInputs};
 
 use crate::error::Result;
 use crate::param::Parameterized;
@@ -46,6 +47,12 @@ pub trait Model: Parameterized {
 
     /// What predictions are made from.
     fn posterior(&self) -> Result<Posterior>;
+
+    /// Moves to where a restart after the first had better start, if the model knows; returns whether it does. The
+    /// others are shaken.
+    fn another_start(&mut self, _restart: usize) -> bool {
+        false
+    }
 
     /// Whether two evaluations at the same point may differ, since the expectation draws afresh.
     fn is_stochastic(&self) -> bool {

@@ -5,9 +5,18 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::model::prior;
-use crate::model::{GplvmTraining, LatentSpace, PpcaOptions, Training};
+use crate::model::{GplvmTraining, PpcaOptions, PpcaSpace, Training};
 
 impl Recipe {
+    /// What the fit of this model maximises, in words.
+    pub fn objective(&self) -> &'static str {
+        match self.model.as_str() {
+            "bayesian-gplvm" => "bound",
+            "gplvm" => "log density",
+            _ => "log evidence",
+        }
+    }
+
     pub(super) fn latent(
         &self,
         y: &Mat,
@@ -24,7 +33,7 @@ impl Recipe {
                     max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
                     ..usual
                 };
-                job(how.plan(y)?, |fit| Learnt::Space(LatentSpace::Ppca(Box::new(fit.model), fit.y)))
+                job(how.plan(y)?, |fit| Learnt::Space(Box::new(PpcaSpace { model: fit.model, y: fit.y })))
             }
             "gplvm" => {
                 let usual = GplvmTraining::default();
@@ -36,6 +45,7 @@ impl Recipe {
                     hold: self.hold.unwrap_or(usual.hold),
                     max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
                     restarts: self.restarts.unwrap_or(usual.restarts),
+                    effort: self.effort(),
                     seed: self.seed,
                     ..usual
                 };
@@ -44,7 +54,7 @@ impl Recipe {
                 let rule = self.rule(&*kernel, how.latent_dim)?;
                 job(how.plan(y, &*kernel), move |mut model| {
                     model.expectation = rule.clone();
-                    Learnt::Space(LatentSpace::Gplvm(Box::new(model)))
+                    Learnt::Space(Box::new(model))
                 })
             }
             _ => {
@@ -62,6 +72,7 @@ impl Recipe {
                     hold: self.hold.unwrap_or(usual.hold),
                     max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
                     restarts: self.restarts.unwrap_or(usual.restarts),
+                    effort: self.effort(),
                     seed: self.seed,
                     jitter: self.jitter_or(usual.jitter),
                     prior: match &self.prior {

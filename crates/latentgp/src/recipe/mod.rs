@@ -33,11 +33,13 @@ use crate::data::Scale;
 use crate::data::lags::Lags;
 use crate::error::{Error, Result};
 use crate::expectation::{self, Auto, Expectation};
-use crate::fit::{self, Fitted, OnIteration, Plan, Run, Schedule};
+use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Run, Schedule};
 use crate::kernel::{self, Kernel};
 use crate::likelihood::{self, Kind};
 use crate::mat::Mat;
-use crate::model::{BayesianGplvm, Jitter, LatentSpace, MeanKind, Model, Narx, NoiseKind, Regressor};
+use crate::model::{
+    BayesianGplvm, Jitter, LatentSpace, MeanKind, Model, Narx, NoiseKind, Regressor, Treatment,
+};
 use serde::{Deserialize, Serialize};
 
 /// What to fit and how. What is `None` is chosen by the model.
@@ -66,6 +68,16 @@ pub struct Recipe {
     pub weight_prior: Option<String>,
     /// FITC in the place of the variational bound.
     pub fitc: bool,
+    /// What is done about inputs that are known up to errors; they are averaged over where nothing is said and no error is
+    /// learnt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Treatment>,
+    /// Inputs, by their place, whose errors have a standard deviation that is learnt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub learn_errors: Vec<usize>,
+    /// Columns of inputs that were never observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latent_inputs: Option<usize>,
     /// What is known of latent positions before the data are seen, as an expression of
     /// [`prior::names`](crate::model::prior::names).
     pub prior: Option<String>,
@@ -85,7 +97,9 @@ pub struct Recipe {
     pub jitter: Option<[f64; 2]>,
     /// Iterations with everything free.
     pub max_iterations: Option<usize>,
-    /// Runs from different starts.
+    /// How hard the best optimum is looked for; normal where neither it nor restarts are given.
+    pub effort: Option<Effort>,
+    /// Runs from different starts, all to their end, in the place of a search.
     pub restarts: Option<usize>,
     /// Seed of the starts.
     pub seed: u64,
@@ -127,7 +141,7 @@ pub enum Learnt {
     /// A Bayesian GPLVM.
     BayesianGplvm(Box<BayesianGplvm>),
     /// Another latent space.
-    Space(LatentSpace),
+    Space(Box<dyn LatentSpace>),
     /// A regression.
     Regression(Box<dyn Regressor>),
     /// A model of series.
@@ -139,8 +153,7 @@ impl Learnt {
     pub fn evidence(&self) -> Result<f64> {
         match self {
             Learnt::BayesianGplvm(m) => m.log_evidence(None),
-            Learnt::Space(LatentSpace::Gplvm(m)) => m.log_evidence(None),
-            Learnt::Space(LatentSpace::Ppca(m, y)) => m.log_likelihood(y),
+            Learnt::Space(m) => m.evidence(),
             Learnt::Regression(m) => m.log_evidence(None),
             Learnt::Series(m) => m.log_evidence(None),
         }
@@ -292,6 +305,14 @@ impl Recipe {
         Ok(rule)
     }
 
+    /// How hard the best optimum is looked for.
+    pub fn effort(&self) -> Effort {
+        match self.restarts {
+            Some(_) => Effort::Quick,
+            None => self.effort.unwrap_or_default(),
+        }
+    }
+
     fn jitter_or(&self, usual: Jitter) -> Jitter {
         self.jitter.map_or(usual, |[kzz, b]| Jitter { kzz, b })
     }
@@ -357,6 +378,9 @@ mod tests {
             assert_eq!(serde_json::from_str::<Recipe>(&text).unwrap(), recipe);
             let job = recipe.job(data, None).unwrap();
             let whole = job.fit(Vec::new(), &fit::go_on).unwrap();
+            if let Learnt::Space(space) = &whole.model {
+                assert_eq!((space.name(), space.objective()), (&*recipe.model, recipe.objective()));
+            }
             for limit in [1, 4] {
                 let stop = |run: &Run| match run.total_iterations() >= limit {
                     true => ControlFlow::Break(()),

@@ -4,7 +4,7 @@ use super::Recipe;
 use super::regression::{Entry, REGRESSIONS};
 use crate::error::{Error, Result};
 use crate::expectation;
-use crate::model::{NoiseKind, SparseOptions, Training, VdmgpTraining};
+use crate::model::{NoiseKind, SparseOptions, Training, Treatment, VdmgpTraining};
 
 /// What a model is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub fn family_of(model: &str) -> Result<Family> {
 }
 
 /// The options that are numbers or names, as fields of a [`Recipe`].
-pub const OPTIONS: [&str; 19] = [
+pub const OPTIONS: [&str; 23] = [
     "model",
     "likelihood",
     "kernel",
@@ -72,11 +72,15 @@ pub const OPTIONS: [&str; 19] = [
     "fitc",
     "lags",
     "error",
+    "inputs",
+    "learn_errors",
+    "latent_inputs",
     "prior",
     "noise",
     "variance",
     "hold",
     "max_iterations",
+    "effort",
     "restarts",
 ];
 
@@ -93,6 +97,10 @@ impl Recipe {
             return Err(Error::invalid("model", expected, model));
         }
         let latent = family == Family::Latent;
+        if !self.learn_errors.is_empty() && self.inputs == Some(Treatment::Averaged) {
+            let expected = "inferred where the errors of inputs are learnt";
+            return Err(Error::invalid("inputs", expected, Treatment::Averaged));
+        }
         self.observed()?;
         for (given, works, option) in [
             (self.likelihood.is_some() && !gaussian, false, "likelihood"),
@@ -108,6 +116,9 @@ impl Recipe {
                 "expectation",
             ),
             (self.scale.is_some(), true, "scale"),
+            (self.inputs.is_some(), false, "inputs"),
+            (!self.learn_errors.is_empty(), false, "learn_errors"),
+            (self.latent_inputs.is_some(), false, "latent_inputs"),
             (self.prior.is_some(), model == "bayesian-gplvm", "prior"),
             (self.lags.is_some(), family == Family::Series, "lags"),
             (self.error.is_some(), family == Family::Series, "error"),
@@ -115,6 +126,7 @@ impl Recipe {
             (self.noise_kind == Some(NoiseKind::Columns), latent, NOISE_KIND),
             (self.variance.is_some(), model == "bayesian-gplvm", "variance"),
             (self.hold.is_some(), matches!(model, "bayesian-gplvm" | "gplvm"), "hold"),
+            (self.effort.is_some(), model != "ppca", "effort"),
             (self.restarts.is_some(), model != "ppca", "restarts"),
         ] {
             let works = regression.map_or(works, |entry| entry.has(option, self));
@@ -125,6 +137,7 @@ impl Recipe {
         for (value, option) in [
             (self.latent_dim, "latent_dim"),
             (self.inducing, "inducing"),
+            (self.latent_inputs, "latent_inputs"),
             (self.restarts, "restarts"),
             (self.max_iterations, "max_iterations"),
         ] {
@@ -132,7 +145,13 @@ impl Recipe {
                 return Err(Error::invalid(option, "at least 1", 0));
             }
         }
-        Ok(())
+        match (self.effort, self.restarts) {
+            (Some(_), Some(restarts)) => Err(Error::NoEffect {
+                option: "effort".into(),
+                settings: vec![("restarts".into(), format!("{restarts}, which runs each start to its end"))],
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// The error of an option without effect on this model.
@@ -167,9 +186,13 @@ impl Recipe {
                 "scale" => of.scale.map(|s| s.to_string()),
                 "prior" => of.prior.clone(),
                 "noise" => of.noise_kind.map(|kind| kind.to_string()),
+                "inputs" => of.inputs.map(|t| t.to_string()),
+                "learn_errors" => (!of.learn_errors.is_empty()).then(|| format!("{:?}", of.learn_errors)),
+                "latent_inputs" => number(of.latent_inputs),
                 "mean" => of.mean.map(|m| format!("{m:?}").to_lowercase()),
                 "weight_prior" => of.weight_prior.clone(),
                 "fitc" => of.fitc.then(|| "true".to_string()),
+                "effort" => of.effort.map(|e| e.to_string()),
                 "restarts" => number(of.restarts),
                 _ => None,
             }
@@ -182,8 +205,11 @@ impl Recipe {
                 ("inducing", _) => Training::default().inducing.to_string(),
                 ("kernel", _) => stored.kernel_text().into(),
                 ("expectation", _) => "auto".into(),
+                ("inputs", _) => Treatment::Averaged.to_string(),
+                ("latent_inputs", _) => "0".into(),
                 ("scale", _) => stored.scale().to_string(),
-                ("restarts", _) => "1".into(),
+                ("effort", _) => stored.effort().to_string(),
+                ("restarts", _) => format!("a search of {} effort", stored.effort()),
                 ("noise", _) => NoiseKind::Shared.to_string(),
                 _ => "none".into(),
             }

@@ -4,18 +4,24 @@ use super::options::NOISE_KIND;
 use super::{Job, Learnt, Recipe, job};
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
-use crate::expectation::Gaussians;
-use crate::fit::Restarts;
+use crate::fit::{Fitted, OnIteration, Restarts, Run, Schedule};
 use crate::kernel::Kernel;
 use crate::likelihood::Observations;
 use crate::mat::Mat;
+use crate::model::regression::sparse::left_by_smooth;
+use crate::model::shared::uncertain_inputs::with_latent_units;
 use crate::model::{
-    Jitter, Laplace, LinearRegression, ProjectionStart, Regression, RegressionOptions, SparseOptions,
-    SparseRegression, SpgpDrTraining, Svgp, VARIANCE_PRIOR, VdmgpTraining, WeightPrior,
+    InputOptions, Jitter, Laplace, LinearRegression, ProjectionStart, Regression, RegressionOptions,
+    SparseOptions, SparseRegression, SpgpDrTraining, Svgp, Treatment, UncertainInputs, VARIANCE_PRIOR,
+    VdmgpTraining, WeightPrior,
 };
+use crate::optim::StopReason;
 
 /// Shape and rate of the Gamma prior of the weights' precisions, which say little.
 const GAMMA: (f64, f64) = (1.0, 1e-6);
+
+/// Runs where inputs have errors that are inferred: a function that starts too smooth may leave them where they were read.
+const ERROR_STARTS: usize = 3;
 
 /// A regression that a recipe may name.
 pub struct Entry {
@@ -43,15 +49,35 @@ pub const REGRESSIONS: [Entry; 5] = [
     Entry {
         name: "sparse",
         kernel: "rbf",
-        about: "Inducing inputs; inputs may be missing or have errors",
-        options: &["kernel", "inducing", "fitc", "expectation", "scale", "noise", NOISE_KIND, "restarts"],
-        observed: Some(&["likelihood", "kernel", "inducing", "restarts"]),
+        about: "Inducing inputs; inputs may be missing, have errors, or be latent",
+        options: &[
+            "kernel",
+            "inducing",
+            "fitc",
+            "expectation",
+            "inputs",
+            "learn_errors",
+            "latent_inputs",
+            "scale",
+            "noise",
+            NOISE_KIND,
+            "restarts",
+        ],
+        observed: Some(&[
+            "likelihood",
+            "kernel",
+            "inducing",
+            "inputs",
+            "learn_errors",
+            "latent_inputs",
+            "restarts",
+        ]),
     },
     Entry {
         name: "spgp-dr",
         kernel: "rbf",
         about: "Inducing inputs on a learned projection",
-        options: &["kernel", "inducing", "latent_dim", "scale", "noise", "restarts"],
+        options: &["kernel", "inducing", "latent_dim", "inputs", "scale", "noise", "restarts"],
         observed: None,
     },
     Entry {
@@ -64,6 +90,7 @@ pub const REGRESSIONS: [Entry; 5] = [
             "latent_dim",
             "weight_prior",
             "expectation",
+            "inputs",
             "scale",
             "noise",
             "variance",
@@ -84,6 +111,14 @@ pub const REGRESSIONS: [Entry; 5] = [
 impl Entry {
     /// Whether an option has an effect.
     pub(super) fn has(&self, option: &str, of: &Recipe) -> bool {
+        // What has several starts can search among them.
+        let option = if option == "effort" { "restarts" } else { option };
+        // Averages are all that projections and FITC have.
+        let infers = matches!(option, "learn_errors" | "latent_inputs")
+            || (option == "inputs" && of.inputs == Some(Treatment::Inferred));
+        if infers && (of.fitc || self.name != "sparse") {
+            return false;
+        }
         match of.is_gaussian() {
             true => {
                 self.options.contains(&option) && !(of.fitc && matches!(option, "expectation" | NOISE_KIND))
@@ -106,24 +141,74 @@ pub(super) struct Pairs {
     pub classes: usize,
 }
 
+/// A job whose learnt errors are weighed once its fit is over.
+struct Weighed(Box<dyn Job>);
+
+impl Job for Weighed {
+    fn schedule(&self) -> Schedule {
+        self.0.schedule()
+    }
+
+    fn fit(&self, stored: Vec<Run>, watch: &OnIteration<'_>) -> Result<Fitted<Learnt>> {
+        let mut fitted = self.0.fit(stored, watch)?;
+        if let (Learnt::Regression(model), true) =
+            (&mut fitted.model, fitted.stop_reason != StopReason::Asked)
+        {
+            model.weigh_errors()?;
+        }
+        Ok(fitted)
+    }
+
+    fn start(&self) -> Result<Learnt> {
+        self.0.start()
+    }
+
+    fn at(&self, run: &Run) -> Result<Learnt> {
+        self.0.at(run)
+    }
+}
+
 impl Recipe {
     pub(super) fn regression(&self, data: Pairs, kernel: Option<Box<dyn Kernel>>) -> Result<Box<dyn Job>> {
         let projected = matches!(self.model.as_str(), "spgp-dr" | "vdmgp");
         let dim = match projected {
             true => self.latent_dim.unwrap_or(if self.model == "vdmgp" { 5 } else { 2 }),
-            false => data.x.cols(),
+            false => data.x.cols() + self.latent_inputs.unwrap_or(0),
         };
         let kernel = self.kernel_on(dim, kernel)?;
-        match self.is_gaussian() {
+        let job = match self.is_gaussian() {
             true => self.of_values(data, kernel, dim),
             false => self.by_likelihood(data, kernel),
+        }?;
+        Ok(if self.learn_errors.is_empty() { job } else { Box::new(Weighed(job)) })
+    }
+
+    /// What is done about uncertain inputs.
+    fn uncertain(&self) -> InputOptions {
+        InputOptions {
+            treatment: self.inputs.unwrap_or(match self.learn_errors.is_empty() {
+                true => Treatment::Averaged,
+                false => Treatment::Inferred,
+            }),
+            learn: self.learn_errors.clone(),
+            latent: self.latent_inputs.unwrap_or(0),
         }
+    }
+
+    /// The runs of a model: where inputs have errors that are inferred, [`ERROR_STARTS`] unless another number is asked
+    /// for.
+    fn restarts_with(&self, inputs: Option<&UncertainInputs>) -> Restarts {
+        let how = self.restarts();
+        let errors = inputs.is_some_and(UncertainInputs::has_errors);
+        let runs = if errors { self.restarts.unwrap_or(ERROR_STARTS) } else { how.runs };
+        Restarts { runs, ..how }
     }
 
     fn restarts(&self) -> Restarts {
         let usual = Restarts::default();
         Restarts {
             runs: self.restarts.unwrap_or(usual.runs),
+            effort: self.effort(),
             max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
             seed: self.seed,
             ..usual
@@ -148,6 +233,7 @@ impl Recipe {
                     hold: self.hold.unwrap_or(usual.hold),
                     max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
                     restarts: how.runs,
+                    effort: how.effort,
                     seed: self.seed,
                     jitter: self.jitter_or(usual.jitter),
                     ..usual
@@ -163,12 +249,14 @@ impl Recipe {
                     scale_inputs: Scale::Standardize,
                     noise: self.noise.unwrap_or(usual.noise),
                     noise_kind: self.noise_kind.unwrap_or_default(),
+                    uncertain: self.uncertain(),
                     expectation: self.rule(&*kernel, dim)?,
                     jitter: self.jitter_or(usual.jitter),
                     seed: self.seed,
                     ..usual
                 };
                 let start = SparseRegression::new(x, x_std, y, kernel, &options)?;
+                let how = self.restarts_with(Some(&start.x));
                 job(how.plan(start), |m| Learnt::Regression(Box::new(m)))
             }
             "linear" => {
@@ -198,6 +286,7 @@ impl Recipe {
                     noise: self.noise.unwrap_or(usual.noise),
                     max_iterations: how.max_iterations,
                     restarts: how.runs,
+                    effort: how.effort,
                     seed: self.seed,
                     jitter: self.jitter_or(Jitter { kzz: usual.jitter, b: 0.0 }).kzz,
                     ..usual
@@ -233,7 +322,7 @@ impl Recipe {
         let observations = self.observations(&data)?;
         let inputs = Scaling::fit(&data.x, Scale::Standardize)?;
         let x = inputs.apply(&data.x)?;
-        let (wide, how) = (self.wide(&*kernel), self.restarts());
+        let wide = self.wide(&*kernel);
         if self.model == "gp" {
             let mut start = Laplace::new(x, observations, kernel)?;
             if data.classes > 0 {
@@ -243,24 +332,31 @@ impl Recipe {
                 start.wide_start();
             }
             start.inputs = Some(inputs);
-            return job(how.plan(start), |m| Learnt::Regression(Box::new(m)));
+            return job(self.restarts().plan(start), |m| Learnt::Regression(Box::new(m)));
         }
         let inducing = self.inducing.unwrap_or(SparseOptions::default().inducing);
-        let mut start = match &data.x_std {
-            None => Svgp::new(x, observations, kernel, inducing, self.seed)?,
-            Some(std) => {
-                if std.shape() != x.shape() {
-                    return Err(Error::shape("standard deviations of the inputs", x.shape(), std.shape()));
-                }
-                let var =
-                    Mat::from_fn(std.rows(), std.cols(), |i, j| (std[(i, j)] / inputs.scale[j]).powi(2));
-                Svgp::uncertain(&Gaussians::new(x, var)?, &observations, kernel, inducing, self.seed)?
+        let how_uncertain = self.uncertain();
+        let std = data.x_std.as_ref().map(|std| {
+            Mat::from_fn(std.rows(), std.cols(), |i, j| std[(i, j)] / inputs.scale.get(j).unwrap_or(&1.0))
+        });
+        let mut given = UncertainInputs::with(&x, std.as_ref(), &how_uncertain)?;
+        if how_uncertain.latent > 0 {
+            let y = indicators(&observations);
+            given.start_latent(&left_by_smooth(&x, std.as_ref(), &y, inducing, self.seed)?, self.seed)?;
+        }
+        let uncertain = given.has_errors() || !given.cells.is_empty();
+        let how = self.restarts_with(Some(&given));
+        let mut start = match (uncertain, std) {
+            (true, _) => Svgp::inferred(given, &observations, kernel, inducing, self.seed)?,
+            (false, Some(_)) => {
+                Svgp::uncertain(&given.gaussians(), &observations, kernel, inducing, self.seed)?
             }
+            (false, None) => Svgp::new(x, observations, kernel, inducing, self.seed)?,
         };
         if wide {
             start.wide_start();
         }
-        start.inputs = Some(inputs);
+        start.inputs = Some(with_latent_units(inputs, how_uncertain.latent));
         job(how.plan(start), |m| Learnt::Regression(Box::new(m)))
     }
 
@@ -273,5 +369,16 @@ impl Recipe {
             }
             other => other,
         })
+    }
+}
+
+/// The scaled observations as values: a column for each class where there are several.
+fn indicators(of: &Observations) -> Mat {
+    let column = of.column();
+    match of {
+        Observations::One { .. } => column,
+        Observations::Classes { likelihood, .. } => {
+            Mat::from_fn(column.rows(), likelihood.classes, |i, c| f64::from(column[(i, 0)] as usize == c))
+        }
     }
 }

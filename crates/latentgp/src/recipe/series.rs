@@ -36,6 +36,7 @@ impl Recipe {
         }
         let how = Restarts {
             runs: self.restarts.unwrap_or(how.runs),
+            effort: self.effort(),
             max_iterations: self.max_iterations.unwrap_or(how.max_iterations),
             seed: self.seed,
             ..how

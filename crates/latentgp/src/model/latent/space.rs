@@ -1,21 +1,128 @@
-//! Latent spaces without inducing inputs behind one door: the GPLVM, whose positions are points, and PPCA.
+//! What every latent space without inducing inputs can do: the trait that model files, the command line and Python see.
 
+use crate::data::Scaling;
 use crate::error::Result;
 use crate::expectation::Gaussians;
+use crate::file::ModelFile;
+use crate::kernel::Kernel;
 use crate::mat::Mat;
-use crate::model::{Gplvm, Model, Ppca};
+use crate::param::Parameterized;
 use crate::posterior::Prediction;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-/// A latent space of either kind.
-#[derive(Clone)]
-pub enum LatentSpace {
-    /// Positions as points.
-    Gplvm(Box<Gplvm>),
-    /// Principal components, with Y as given: N×D, NaN where a cell is missing.
-    Ppca(Box<Ppca>, Mat),
+/// A latent space of any kind.
+pub trait LatentSpace: Send + Sync {
+    /// Its name, such as `gplvm` or `ppca`.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in words.
+    fn title(&self) -> &'static str;
+
+    /// What its fit maximises, in words.
+    fn objective(&self) -> &'static str;
+
+    /// Y, N×D, NaN where a cell is missing; scaled or as given.
+    fn y(&self) -> &Mat;
+
+    /// Q.
+    fn latent_dim(&self) -> usize;
+
+    /// The units of Y.
+    fn scaling(&self) -> &Scaling;
+
+    /// σ² of all columns or of each, in the units of the scaled data.
+    fn noise(&self) -> &[f64];
+
+    /// The log evidence of the data as given; the log density of data and positions where these are points.
+    fn evidence(&self) -> Result<f64>;
+
+    /// Positions of the training rows.
+    fn latent(&self) -> Result<Gaussians>;
+
+    /// Positions of new rows; NaN is a missing cell.
+    fn transform(&self, y: &Mat) -> Result<Placed>;
+
+    /// The positions alone.
+    fn project(&self, y: &Mat) -> Result<Gaussians>;
+
+    /// The log densities alone.
+    fn log_density(&self, y: &Mat) -> Result<Vec<f64>>;
+
+    /// Data at latent positions, without the noise.
+    fn reconstruct(&self, q: &Gaussians) -> Result<Prediction>;
+
+    /// Y with its missing cells filled, and their variances, noise included; 0 where a cell was observed.
+    fn impute(&self, y: &Mat) -> Result<Prediction>;
+
+    /// How much each dimension matters, in the units of the scaled data.
+    fn relevance(&self) -> Result<Vec<f64>>;
+
+    /// Writes what is its own into a model file.
+    fn store(&self, file: &mut ModelFile) -> Result<()>;
+
+    /// A copy.
+    fn boxed(&self) -> Box<dyn LatentSpace>;
+
+    /// The kernel and the other parameters, where there are any.
+    fn parameters(&self) -> Option<(&dyn Kernel, &dyn Parameterized)> {
+        None
+    }
+
+    /// Whether positions are points, without variances.
+    fn is_certain(&self) -> bool {
+        false
+    }
+
+    /// Whether the noise ended at its floor.
+    fn noise_at_floor(&self) -> bool {
+        false
+    }
+
+    /// W, D×Q, and the mean in the units of the data, of linear models.
+    fn loadings(&self) -> Result<Option<(Mat, Vec<f64>)>> {
+        Ok(None)
+    }
+
+    /// The rule that uncertain positions are decoded by.
+    fn expectation(&self) -> String {
+        "auto".into()
+    }
+
+    /// N, D and Q.
+    fn sizes(&self) -> (usize, usize, usize) {
+        (self.y().rows(), self.y().cols(), self.latent_dim())
+    }
+
+    /// Number of missing cells.
+    fn missing(&self) -> usize {
+        self.y().as_slice().iter().filter(|v| v.is_nan()).count()
+    }
+
+    /// σ² of every column, in the units of the data.
+    fn noise_variance(&self) -> Vec<f64> {
+        self.scaling().variances(self.noise())
+    }
+
+    /// `n` draws from the model: x ~ N(0, I), y ~ p(y | x), both returned.
+    fn sample(&self, n: usize, seed: u64) -> Result<(Mat, Mat)> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut normal = |_: usize, _: usize| -> f64 { StandardNormal.sample(&mut rng) };
+        let x = Mat::from_fn(n, self.latent_dim(), &mut normal);
+        let at = self.reconstruct(&Gaussians::certain(x.clone()))?;
+        let noise = self.noise_variance();
+        let y = Mat::from_fn(n, at.mean.cols(), |i, j| {
+            at.mean[(i, j)] + (at.var[(i, j)] + noise[j]).sqrt() * normal(i, j)
+        });
+        Ok((x, y))
+    }
+}
+
+impl Clone for Box<dyn LatentSpace> {
+    fn clone(&self) -> Self {
+        self.boxed()
+    }
 }
 
 /// Latent positions of rows; a GPLVM knows no variances, which are 0.
@@ -27,185 +134,10 @@ pub struct Placed {
     pub log_density: Vec<f64>,
 }
 
-impl LatentSpace {
-    /// `gplvm` or `ppca`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            LatentSpace::Gplvm(_) => "gplvm",
-            LatentSpace::Ppca(..) => "ppca",
-        }
-    }
-
-    /// N, D and Q.
-    pub fn sizes(&self) -> (usize, usize, usize) {
-        match self {
-            LatentSpace::Gplvm(m) => (m.outputs.y.rows(), m.outputs.y.cols(), m.x.value.cols()),
-            LatentSpace::Ppca(m, y) => (y.rows(), y.cols(), m.latent_dim()),
-        }
-    }
-
-    /// The rule that uncertain positions are decoded by.
-    pub fn expectation(&self) -> String {
-        match self {
-            LatentSpace::Gplvm(m) => m.expectation.expression(),
-            LatentSpace::Ppca(..) => "auto".into(),
-        }
-    }
-
-    /// Number of missing cells.
-    pub fn missing(&self) -> usize {
-        let y = match self {
-            LatentSpace::Gplvm(m) => &m.outputs.y,
-            LatentSpace::Ppca(_, y) => y,
-        };
-        y.as_slice().iter().filter(|v| v.is_nan()).count()
-    }
-
-    /// σ² of all columns or of each, in the units of the scaled data.
-    pub fn noise(&self) -> &[f64] {
-        match self {
-            LatentSpace::Gplvm(m) => m.noise.as_slice(),
-            LatentSpace::Ppca(m, _) => &m.noise,
-        }
-    }
-
-    /// σ² of every column, in the units of the data.
-    pub fn noise_variance(&self) -> Vec<f64> {
-        match self {
-            LatentSpace::Gplvm(m) => m.scaling.variances(m.noise.as_slice()),
-            LatentSpace::Ppca(m, _) => m.noise_variance(),
-        }
-    }
-
-    /// Positions of the training rows.
-    pub fn latent(&self) -> Result<Gaussians> {
-        match self {
-            LatentSpace::Gplvm(m) => Ok(Gaussians::certain(m.x.value.clone())),
-            LatentSpace::Ppca(m, y) => gaussians(m, y),
-        }
-    }
-
-    /// Positions of new rows; NaN is a missing cell.
-    pub fn transform(&self, y: &Mat) -> Result<Placed> {
-        match self {
-            LatentSpace::Gplvm(m) => {
-                let (at, log_density) = m.place(&m.posterior()?, y, true)?;
-                Ok(Placed { q: Gaussians::certain(at.x), log_density })
-            }
-            LatentSpace::Ppca(m, _) => Ok(Placed { q: gaussians(m, y)?, log_density: densities(m, y)? }),
-        }
-    }
-
-    /// The positions alone.
-    pub fn project(&self, y: &Mat) -> Result<Gaussians> {
-        match self {
-            LatentSpace::Gplvm(m) => Ok(Gaussians::certain(m.project(y)?.x)),
-            LatentSpace::Ppca(m, _) => gaussians(m, y),
-        }
-    }
-
-    /// The log densities alone.
-    pub fn log_density(&self, y: &Mat) -> Result<Vec<f64>> {
-        match self {
-            LatentSpace::Gplvm(m) => m.log_density(&m.posterior()?, y),
-            LatentSpace::Ppca(m, _) => densities(m, y),
-        }
-    }
-
-    /// Data at latent positions, without the noise.
-    pub fn reconstruct(&self, q: &Gaussians) -> Result<Prediction> {
-        match self {
-            LatentSpace::Gplvm(m) => {
-                let posterior = m.posterior()?;
-                match q.var.as_slice().iter().all(|v| *v == 0.0) {
-                    true => posterior.predict(&q.mean),
-                    false => posterior.predict_uncertain(q),
-                }
-            }
-            LatentSpace::Ppca(m, _) => m.reconstruct_uncertain(q),
-        }
-    }
-
-    /// Y with its missing cells filled, and their variances, noise included; 0 where a cell was observed.
-    pub fn impute(&self, y: &Mat) -> Result<Prediction> {
-        match self {
-            LatentSpace::Ppca(m, _) => m.impute(y),
-            LatentSpace::Gplvm(m) => {
-                let posterior = m.posterior()?;
-                let there = posterior.predict(&m.project_with(&posterior, y)?.x)?;
-                let noise = posterior.noise_variance();
-                let mut all = Prediction { mean: y.clone(), var: Mat::zeros(y.rows(), y.cols()) };
-                for i in 0..y.rows() {
-                    for j in (0..y.cols()).filter(|j| y[(i, *j)].is_nan()) {
-                        all.mean[(i, j)] = there.mean[(i, j)];
-                        all.var[(i, j)] = there.var[(i, j)] + noise[j];
-                    }
-                }
-                Ok(all)
-            }
-        }
-    }
-
-    /// `n` draws from the model: x ~ N(0, I), y ~ p(y | x), both returned.
-    pub fn sample(&self, n: usize, seed: u64) -> Result<(Mat, Mat)> {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut normal = |_: usize, _: usize| -> f64 { StandardNormal.sample(&mut rng) };
-        let x = Mat::from_fn(n, self.sizes().2, &mut normal);
-        let at = self.reconstruct(&Gaussians::certain(x.clone()))?;
-        let noise = self.noise_variance();
-        let y = Mat::from_fn(n, at.mean.cols(), |i, j| {
-            at.mean[(i, j)] + (at.var[(i, j)] + noise[j]).sqrt() * normal(i, j)
-        });
-        Ok((x, y))
-    }
-
-    /// How much each dimension matters, in the units of the scaled data: ‖w_k‖² for PPCA; for a GPLVM the mean
-    /// square of the slope of the posterior mean times the spread of the positions, as positions and
-    /// lengthscales share one scale.
-    pub fn relevance(&self) -> Result<Vec<f64>> {
-        match self {
-            LatentSpace::Ppca(m, _) => {
-                Ok((0..m.latent_dim()).map(|k| m.w.col(k).iter().map(|w| w * w).sum()).collect())
-            }
-            LatentSpace::Gplvm(m) => slopes(m),
-        }
-    }
-}
-
-fn densities(model: &Ppca, y: &Mat) -> Result<Vec<f64>> {
-    (0..y.rows()).map(|i| model.log_likelihood(&y.slice_rows(i, i + 1))).collect()
-}
-
-fn gaussians(model: &Ppca, y: &Mat) -> Result<Gaussians> {
-    let at = model.transform(y)?;
-    let var = Mat::from_fn(y.rows(), model.latent_dim(), |i, k| at.cov[i][(k, k)]);
-    Gaussians::new(at.mean, var)
-}
-
-fn slopes(model: &Gplvm) -> Result<Vec<f64>> {
-    let posterior = model.posterior()?;
-    let x = &model.x.value;
-    let (n, d) = (x.rows(), model.outputs.y.cols());
-    let one = |k: usize| {
-        let mean = x.col(k).iter().sum::<f64>() / n as f64;
-        let spread = x.col(k).iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n as f64;
-        let h = 1e-3 * (1.0 + spread.sqrt());
-        let moved = |by: f64| {
-            let mut moved = x.clone();
-            (0..n).for_each(|i| moved[(i, k)] += by);
-            posterior.predict_scaled(&moved).mean
-        };
-        let (up, down) = (moved(h), moved(-h));
-        let squares = up.as_slice().iter().zip(down.as_slice()).map(|(a, b)| ((a - b) / (2.0 * h)).powi(2));
-        squares.sum::<f64>() / (n * d) as f64 * spread
-    };
-    Ok((0..x.cols()).map(one).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::PpcaOptions;
+    use crate::model::{Ppca, PpcaOptions, PpcaSpace};
 
     #[test]
     fn draws_have_the_covariance_of_the_model() {
@@ -214,7 +146,7 @@ mod tests {
         });
         let ppca = Ppca::fit(&y, &PpcaOptions { latent_dim: 1, ..Default::default() }).unwrap();
         let (w, s, noise) = (ppca.w.clone(), ppca.scaling.clone(), ppca.noise_variance());
-        let space = LatentSpace::Ppca(Box::new(ppca), y);
+        let space = PpcaSpace { model: ppca, y };
         const DRAWS: usize = 20_000;
         let (x, drawn) = space.sample(DRAWS, 3).unwrap();
         assert_eq!((x.rows(), drawn.cols()), (DRAWS, 3));

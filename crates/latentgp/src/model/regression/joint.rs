@@ -13,6 +13,14 @@ use crate::likelihood::{Kind, Latents, Likelihood, Observations};
 use crate::mat::Mat;
 use crate::posterior::Posterior;
 
+/// Errs where rows have latent inputs, without which they cannot be seen together.
+pub(super) fn check_latent(inputs: usize) -> Result<()> {
+    match inputs {
+        0 => Ok(()),
+        k => Err(Error::invalid("rows that vary together", "a model without latent inputs", k)),
+    }
+}
+
 /// The covariance of observations with Gaussian noise.
 pub(super) fn covariance(posterior: &Posterior, x: &Mat, output: usize) -> Result<Mat> {
     let mut cov = posterior.joint_covariance(x, output)?;

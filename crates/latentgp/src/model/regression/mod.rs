@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod exact;
+mod infer;
 mod joint;
 pub(crate) mod laplace;
 pub(crate) mod linear;
@@ -22,7 +23,7 @@ pub use linear::LinearRegression;
 pub use regressor::Regressor;
 pub use sparse::{SparseOptions, SparseRegression};
 pub use spgp_dr::{ProjectionStart, SpgpDr, SpgpDrPlan, SpgpDrTraining};
-pub use svgp::{MiniBatch, Svgp};
+pub use svgp::{MiniBatch, PointInputs, Svgp};
 pub use vdmgp::{
     Direction, InputShare, Terms, USEFUL, Vdmgp, VdmgpPlan, VdmgpTraining, WeightPrior, WeightRelevance,
 };

@@ -8,6 +8,7 @@
 //! A model has its own file or folder with its [`Regressor`] and with what it writes into a model file. What only one of
 //! them has is a method that says "none" for the others.
 
+use super::infer::refused;
 use super::joint;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
@@ -15,10 +16,10 @@ use crate::expectation::correlated::uncertain_columns;
 use crate::expectation::{Expectation, GaussHermite, Gaussians, Rule, Unscented};
 use crate::file::ModelFile;
 use crate::kernel::Kernel;
-use crate::likelihood::Observations;
+use crate::likelihood::{Kind, Observations};
 use crate::mat::Mat;
 use crate::mean::Mean;
-use crate::model::{Answers, Model, WeightRelevance, noise_at_floor};
+use crate::model::{Answers, ErrorEvidence, Model, UncertainInputs, WeightRelevance, noise_at_floor};
 use crate::param::Param;
 use crate::posterior::{Posterior, Prediction};
 
@@ -62,6 +63,11 @@ pub trait Regressor: Model + Send + Sync {
     /// The name of the likelihood: `gaussian`, or one of [`names`](crate::likelihood::names).
     fn likelihood(&self) -> &'static str {
         self.observations().map_or("gaussian", Observations::name)
+    }
+
+    /// What is observed.
+    fn observed(&self) -> Kind {
+        self.observations().map_or(Kind::Values, Observations::kind)
     }
 
     /// M, where there are inducing inputs.
@@ -123,6 +129,55 @@ pub trait Regressor: Model + Send + Sync {
     /// Whether inputs may have missing cells, in the training and in predictions.
     fn takes_missing_inputs(&self) -> bool {
         false
+    }
+
+    /// What is known of the inputs of the training rows, scaled, where these may be uncertain.
+    fn uncertain_inputs(&self) -> Option<&UncertainInputs> {
+        None
+    }
+
+    /// The units of the inputs, latent ones included; `None` where they meet the kernel as they are.
+    fn input_units(&self) -> Option<&Scaling> {
+        None
+    }
+
+    /// The posterior of the true inputs of the training rows, in the units of the data; latent inputs come last. `None`
+    /// where the model takes all inputs for what they are.
+    fn inputs_posterior(&self) -> Result<Option<Gaussians>> {
+        let Some(inputs) = self.uncertain_inputs() else { return Ok(None) };
+        let q = inputs.gaussians();
+        let Some(s) = self.input_units() else { return Ok(Some(q)) };
+        Gaussians::new(s.undo_mean(&q.mean)?, s.undo_var(&q.var)?).map(Some)
+    }
+
+    /// The posterior of the true inputs of new rows whose outputs are known, in the units of the data: X with the variances
+    /// of its errors, and Y as in the training, both with NaN where a cell is missing. Latent inputs come last.
+    ///
+    /// Errs when shapes disagree, and where the model has no such posterior.
+    fn infer_inputs(&self, _x: &Mat, _var: Option<&Mat>, _y: &Mat) -> Result<Gaussians> {
+        Err(refused())
+    }
+
+    /// Columns of never observed inputs.
+    fn latent_inputs(&self) -> usize {
+        self.uncertain_inputs().map_or(0, UncertainInputs::latent)
+    }
+
+    /// Inputs whose errors were learnt, and the standard deviations of these in the units of the data.
+    fn learnt_errors(&self) -> Vec<(usize, f64)> {
+        let scale = |j: usize| self.input_units().map_or(1.0, |s| s.scale[j]);
+        let learnt = self.uncertain_inputs().into_iter().flat_map(UncertainInputs::learnt);
+        learnt.map(|(j, std)| (j, std * scale(j))).collect()
+    }
+
+    /// Works out how clear the errors are that were learnt, see [`ErrorEvidence`]: a few short fits.
+    fn weigh_errors(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// What the bound says of learnt errors, as [`weigh_errors`](Self::weigh_errors) left it.
+    fn error_evidence(&self) -> &[ErrorEvidence] {
+        self.uncertain_inputs().map_or(&[], |x| &x.evidence)
     }
 
     /// Predicts observations at x, N×Q; where `var` is given, x is only known up to these variances.

@@ -52,8 +52,13 @@ const AT_FLOOR: f64 = 2.0;
 
 /// σ² at a part of the mean square of the outputs, above its floor.
 pub(crate) fn noise_param(part: f64, outputs: &Outputs) -> Param {
+    noise_param_of(part, mean_square(outputs))
+}
+
+/// The mean square of the cells that are there.
+pub(crate) fn mean_square(outputs: &Outputs) -> f64 {
     let cells: usize = outputs.observed().iter().sum();
-    noise_param_of(part, outputs.groups.iter().map(|g| g.yy).sum::<f64>() / cells.max(1) as f64)
+    outputs.groups.iter().map(|g| g.yy).sum::<f64>() / cells.max(1) as f64
 }
 
 /// The same of either kind. Each output's own starts at that part of its own mean square, and the floor is that of the

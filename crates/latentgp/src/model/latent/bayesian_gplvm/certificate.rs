@@ -59,10 +59,7 @@ impl BayesianGplvm {
     /// Compares the expectation in use with a stronger rule on up to 50 rows, evenly spread.
     pub fn certificate(&self) -> Result<Certificate> {
         let (n, _, q, _) = self.sizes();
-        let used = match self.expectation.expression().as_str() {
-            "auto" => Auto::choice(&*self.kernel).boxed(),
-            _ => self.expectation.clone(),
-        };
+        let used = self.used();
         let count = n.min(ROWS);
         let sample: Vec<usize> = (0..count).map(|i| i * n / count).collect();
         let exact = used.expression() == "analytic";
@@ -95,6 +92,19 @@ impl BayesianGplvm {
             (Err(e), _) | (_, Err(e)) => return Err(e),
         };
         Ok(certificate)
+    }
+
+    /// The rule that is used.
+    fn used(&self) -> Box<dyn Expectation> {
+        match self.expectation.expression().as_str() {
+            "auto" => Auto::choice(&*self.kernel).boxed(),
+            _ => self.expectation.clone(),
+        }
+    }
+
+    /// Whether its Ψ-statistics are exact, and the evidence a bound.
+    pub fn has_exact_psi(&self) -> bool {
+        self.used().expression() == "analytic"
     }
 
     /// The same model of some rows alone.

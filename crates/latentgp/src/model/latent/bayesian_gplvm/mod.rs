@@ -8,14 +8,17 @@
 //! The bound is that of the data as given: the Jacobian of the scaling is in it.
 
 mod certificate;
+mod collapse;
 mod papers;
 mod project;
 mod training;
 mod using;
 
 pub use certificate::Certificate;
+pub use collapse::Collapse;
 pub use papers::PapersTraining;
 pub use project::Latent;
+pub(crate) use project::RowBound;
 pub use training::{Training, TrainingPlan};
 pub use using::Imputed;
 

@@ -13,7 +13,7 @@
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{Expectation, Gaussians};
-use crate::fit::{self, Fitted, Method, OnIteration, Plan, Schedule};
+use crate::fit::{self, Fitted, Method, OnIteration, Plan, Schedule, Search};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::model::shared::pca;
@@ -127,7 +127,7 @@ impl Plan for PapersPlan {
             true => self.how.adam_iterations,
             false => self.how.max_iterations,
         };
-        Schedule { hold: 0, max_iterations, restarts: 1 }
+        Schedule { hold: 0, max_iterations, search: Search::runs(1) }
     }
 
     fn start(&self, _: usize) -> Result<BayesianGplvm> {

@@ -98,28 +98,22 @@ impl BayesianGplvm {
         if objective.observed > 0 {
             starts.extend(near.iter().map(own));
         }
-        let mut best: Option<(Vec<f64>, Vec<f64>, f64)> = None;
-        let mut failure = None;
-        for (mean, var) in starts {
-            match objective.maximise(mean, var) {
-                Ok(found) if best.as_ref().is_none_or(|b| found.2 > b.2) => best = Some(found),
-                Ok(_) => {}
-                Err(e) => failure = Some(e),
-            }
-        }
-        best.ok_or_else(|| failure.expect("at least one start"))
+        objective.best_of(starts)
     }
 }
 
+/// q of one row.
 fn one(mean: &[f64], var: &[f64]) -> Gaussians {
     Gaussians { mean: Mat::from_rows(&[mean]), var: Mat::from_rows(&[var]) }
 }
 
 /// F∗ of one row, with what does not depend on q(x∗) worked out.
-struct RowBound<'a> {
+pub(crate) struct RowBound<'a> {
     posterior: &'a Posterior,
-    /// m and p.
+    /// m and p; where p is 0 the input is known.
     prior: (&'a [f64], &'a [f64]),
+    /// The columns that are not known.
+    free: Vec<usize>,
     observed: usize,
     /// Σ_d −½ log 2πσ_d² − β_d/2·y_d², and the Jacobian of the scaling.
     constant: f64,
@@ -130,7 +124,7 @@ struct RowBound<'a> {
 }
 
 impl<'a> RowBound<'a> {
-    fn new(posterior: &'a Posterior, y: &[f64], prior: (&'a [f64], &'a [f64])) -> Self {
+    pub(crate) fn new(posterior: &'a Posterior, y: &[f64], prior: (&'a [f64], &'a [f64])) -> Self {
         let m = posterior.z.rows();
         let mut bar = Psi::zeros(1, m);
         let mut a_bar = Mat::zeros(m, m);
@@ -160,10 +154,11 @@ impl<'a> RowBound<'a> {
             observed += seen.len();
         }
         bar.psi2 = posterior.l.unwhiten(&a_bar);
-        RowBound { posterior, prior, observed, constant, bar, a_bar }
+        let free = (0..prior.1.len()).filter(|&i| prior.1[i] > 0.0).collect();
+        RowBound { posterior, prior, free, observed, constant, bar, a_bar }
     }
 
-    /// F∗ at q; sets its gradients in mean and variance.
+    /// F∗ at q; sets its gradients in means and variances of the columns that are not known.
     fn value(&self, q: &Gaussians, grad: Option<(&mut [f64], &mut [f64])>) -> Result<f64> {
         let (kernel, z) = (&*self.posterior.kernel, &self.posterior.z);
         let expectation: &dyn Expectation = &*self.posterior.expectation;
@@ -173,7 +168,7 @@ impl<'a> RowBound<'a> {
             let ratio = var[i] / p[i];
             0.5 * ((mean[i] - m[i]) * (mean[i] - m[i]) / p[i] + ratio - ratio.ln() - 1.0)
         };
-        let kl: f64 = (0..mean.len()).map(kl_of).sum();
+        let kl: f64 = self.free.iter().copied().map(kl_of).sum();
         let psi = expectation.psi_whitened(kernel, q, z, &self.posterior.l)?;
         let value = self.constant
             + self.bar.psi0 * psi.psi0
@@ -186,32 +181,57 @@ impl<'a> RowBound<'a> {
             let (mut m_bar, mut s_bar) = (Mat::zeros(1, mean.len()), Mat::zeros(1, mean.len()));
             let grad = PsiGrad { theta: &mut theta, z: &mut z_bar, mean: &mut m_bar, var: &mut s_bar };
             expectation.psi_adjoint(kernel, q, z, &self.bar, grad)?;
-            for i in 0..mean.len() {
-                mean_bar[i] = m_bar[(0, i)] - (mean[i] - m[i]) / p[i];
-                var_bar[i] = s_bar[(0, i)] - 0.5 * (1.0 / p[i] - 1.0 / var[i]);
+            for (k, &i) in self.free.iter().enumerate() {
+                mean_bar[k] = m_bar[(0, i)] - (mean[i] - m[i]) / p[i];
+                var_bar[k] = s_bar[(0, i)] - 0.5 * (1.0 / p[i] - 1.0 / var[i]);
             }
         }
         if value.is_finite() { Ok(value) } else { Err(Error::not_finite("the bound of a new row")) }
     }
 
-    fn maximise(&self, mean: Vec<f64>, var: Vec<f64>) -> Result<(Vec<f64>, Vec<f64>, f64)> {
-        let q = mean.len();
-        let mut u: Vec<f64> = mean.into_iter().chain(var.into_iter().map(f64::ln)).collect();
+    /// The best q, from means and variances to start at, and F∗ there.
+    pub(crate) fn maximise(&self, mean: Vec<f64>, var: Vec<f64>) -> Result<(Vec<f64>, Vec<f64>, f64)> {
+        let q = self.free.len();
+        let place = |of: &[f64]| self.free.iter().map(|&i| of[i]).collect::<Vec<f64>>();
+        let mut u = place(&mean);
+        u.extend(place(&var).into_iter().map(f64::ln));
+        let known = (self.prior.0.to_vec(), vec![0.0; mean.len()]);
         let split = |u: &[f64]| {
-            let var: Vec<f64> = u[q..].iter().map(|v| v.exp()).collect();
-            one(&u[..q], &var)
+            let (mut mean, mut var) = known.clone();
+            for (k, &i) in self.free.iter().enumerate() {
+                (mean[i], var[i]) = (u[k], u[q + k].exp());
+            }
+            one(&mean, &var)
         };
+        if q == 0 {
+            let bound = self.value(&split(&u), None)?;
+            return Ok((known.0, known.1, bound));
+        }
         let mut objective = |u: &[f64], grad: &mut [f64]| -> Result<f64> {
             let at = split(u);
             let (mean_bar, var_bar) = grad.split_at_mut(q);
             let value = self.value(&at, Some((mean_bar, var_bar)))?;
             mean_bar.iter_mut().for_each(|g| *g = -*g);
-            var_bar.iter_mut().zip(at.var.as_slice()).for_each(|(g, s)| *g *= -s);
+            var_bar.iter_mut().zip(&self.free).for_each(|(g, &i)| *g *= -at.var[(0, i)]);
             Ok(-value)
         };
         let optimizer = Lbfgs { max_iterations: 300, value_tolerance: 1e-12, ..Lbfgs::default() };
         let report = optimizer.minimize(&mut u, &mut objective, &mut quiet)?;
         let at = split(&u);
         Ok((at.mean.into_vec(), at.var.into_vec(), -report.value))
+    }
+
+    /// The best of several starts; errs where all of them fail.
+    pub(crate) fn best_of(&self, starts: Vec<(Vec<f64>, Vec<f64>)>) -> Result<(Vec<f64>, Vec<f64>, f64)> {
+        let mut best: Option<(Vec<f64>, Vec<f64>, f64)> = None;
+        let mut failure = None;
+        for (mean, var) in starts {
+            match self.maximise(mean, var) {
+                Ok(found) if best.as_ref().is_none_or(|b| found.2 > b.2) => best = Some(found),
+                Ok(_) => {}
+                Err(e) => failure = Some(e),
+            }
+        }
+        best.ok_or_else(|| failure.expect("at least one start"))
     }
 }

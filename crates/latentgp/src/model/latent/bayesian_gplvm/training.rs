@@ -5,19 +5,22 @@
 //!    lengthscales find their places.
 //! 3. Everything is free until L-BFGS converges; Adam takes its place where the draws are fresh.
 //!
-//! Restarts shift the start of μ and the choice of Z; they run in parallel, and the best bound is kept.
+//! A search races starts of other kinds and shakes the best; runs go side by side.
 
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
-use crate::expectation::{self, Expectation, Gaussians};
-use crate::fit::{self, Fitted, Method, OnIteration, Plan, Schedule, rng_of};
+use crate::expectation::{self, Expectation, Gaussians, QuasiMonteCarlo};
+use crate::fit::{self, Effort, Fitted, Method, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
-use crate::model::shared::noise::{NoiseKind, noise_param_by};
+use crate::model::shared::noise::{NoiseKind, mean_square, noise_param_by};
 use crate::model::shared::prior::{self, InputPrior};
-use crate::model::shared::starts::{spread_out, start_positions};
-use crate::model::{BayesianGplvm, Jitter, Outputs};
+use crate::model::shared::starts::{self, HIGH_NOISE, HOP, spread_out};
+use crate::model::{BayesianGplvm, Jitter, Model, Outputs};
 use crate::optim::Adam;
+
+/// Nodes of the rule that decides between fits whose own rule is not exact.
+const CHECK_NODES: usize = 256;
 
 /// How a Bayesian GPLVM is made and fitted.
 #[derive(Clone)]
@@ -40,8 +43,10 @@ pub struct Training {
     pub hold: usize,
     /// Iterations with everything free.
     pub max_iterations: usize,
-    /// Runs from different starts.
+    /// Runs to their end from different starts; where there is more than one, nothing is raced.
     pub restarts: usize,
+    /// How hard the best optimum is looked for; a [`Recipe`](crate::recipe::Recipe) asks for [`Effort::Normal`].
+    pub effort: Effort,
     /// Seed of the starts.
     pub seed: u64,
     /// Added to diagonals.
@@ -63,6 +68,7 @@ impl Default for Training {
             hold: 50,
             max_iterations: 1000,
             restarts: 1,
+            effort: Effort::Quick,
             seed: 0,
             jitter: Jitter::default(),
             prior: None,
@@ -92,7 +98,7 @@ impl Training {
         let scaling = Scaling::fit(y, self.scale)?;
         let scaled = scaling.apply(y)?;
         let mut rng = rng_of(self.seed, restart);
-        let mut mean = start_positions(&scaled, self.latent_dim, restart, &mut rng)?;
+        let (mut mean, noise) = starts::start(&scaled, self.latent_dim, restart, self.noise, &mut rng)?;
         let mut var = Mat::filled(y.rows(), self.latent_dim, self.variance);
         if let Some(prior) = &self.prior {
             prior::check_sizes(&**prior, &mean)?;
@@ -101,7 +107,7 @@ impl Training {
         let z = spread_out(&mean, self.inducing.min(y.rows()), &mut rng);
         let q = Gaussians::new(mean, var)?;
         let outputs = Outputs::new(scaled);
-        let noise = noise_param_by(self.noise_kind, self.noise, &outputs);
+        let noise = noise_param_by(self.noise_kind, noise, &outputs);
         let mut model = BayesianGplvm::new(
             outputs,
             scaling,
@@ -148,12 +154,37 @@ impl Plan for TrainingPlan {
     type Model = BayesianGplvm;
 
     fn schedule(&self) -> Schedule {
-        let Training { hold, max_iterations, restarts, .. } = self.how;
-        Schedule { hold, max_iterations, restarts }
+        let Training { hold, max_iterations, restarts, effort, .. } = self.how;
+        Schedule { hold, max_iterations, search: effort.search(restarts) }
     }
 
     fn start(&self, restart: usize) -> Result<BayesianGplvm> {
         self.how.start(&self.y, &*self.kernel, restart)
+    }
+
+    fn group(&self, restart: usize) -> usize {
+        starts::group(restart)
+    }
+
+    /// All positions are shaken: small shakes, or those of some rows, fall back to where they were. Every other hop
+    /// starts with high noise too.
+    fn hop(&self, best: &mut BayesianGplvm, run: usize) -> Result<bool> {
+        starts::shake(&mut best.mean.value, HOP, &mut rng_of(self.how.seed, run));
+        if run % 2 == 1 && !best.noise.fixed {
+            best.noise.set(best.noise.get().max(HIGH_NOISE * mean_square(&best.outputs)));
+        }
+        Ok(true)
+    }
+
+    /// The value by a stronger rule, where the rule in use is not exact and repeats itself: such a value is no bound, and
+    /// the best of many may be the one that flatters itself most.
+    fn verdict(&self, model: &BayesianGplvm) -> Result<Option<f64>> {
+        if model.has_exact_psi() || model.is_stochastic() {
+            return Ok(None);
+        }
+        let mut checked = model.clone();
+        checked.expectation = Box::new(QuasiMonteCarlo::new(CHECK_NODES, 0));
+        Ok(Some(checked.log_evidence(None).unwrap_or(f64::NEG_INFINITY)))
     }
 
     /// Steps of Adam shrink to a tenth over the iterations allowed, so that the noise of fresh draws dies out.

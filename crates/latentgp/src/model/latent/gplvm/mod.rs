@@ -16,19 +16,20 @@
 
 mod density;
 pub(crate) mod rows;
+mod space;
 
 pub use rows::Positions;
 
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation};
-use crate::fit::{self, Fitted, OnIteration, Plan, Schedule, rng_of};
+use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::{self, Kernel, Structure};
 use crate::mat::{Mat, all_finite};
 use crate::mean::Mean;
 use crate::model::shared::exact_process::{ExactGrad, ExactProcess};
 use crate::model::shared::noise::{NoiseKind, noise_param, noise_param_by, of_each};
-use crate::model::shared::starts::start_positions;
+use crate::model::shared::starts;
 use crate::model::{Model, Outputs};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{InputMap, Posterior};
@@ -209,8 +210,10 @@ pub struct GplvmTraining {
     pub hold: usize,
     /// Iterations with everything free.
     pub max_iterations: usize,
-    /// Runs from different starts.
+    /// Runs to their end from different starts; where there is more than one, nothing is raced.
     pub restarts: usize,
+    /// How hard the best optimum is looked for; a [`Recipe`](crate::recipe::Recipe) asks for [`Effort::Normal`].
+    pub effort: Effort,
     /// Seed of the starts.
     pub seed: u64,
 }
@@ -226,6 +229,7 @@ impl Default for GplvmTraining {
             hold: 50,
             max_iterations: 1000,
             restarts: 1,
+            effort: Effort::Quick,
             seed: 0,
         }
     }
@@ -255,13 +259,13 @@ impl GplvmTraining {
         let scaling = Scaling::fit(y, self.scale)?;
         let scaled = scaling.apply(y)?;
         let mut rng = rng_of(self.seed, run);
-        let x = start_positions(&scaled, self.latent_dim, run, &mut rng)?;
+        let (x, noise) = starts::start(&scaled, self.latent_dim, run, self.noise, &mut rng)?;
         let mut kernel = kernel.boxed();
         if self.prior == LatentPrior::StandardNormal {
             hold_scale(&mut kernel);
         }
-        let mut model = Gplvm::new(Outputs::new(scaled), scaling, kernel, x, self.prior, self.noise)?;
-        model.noise = noise_param_by(self.noise_kind, self.noise, &model.outputs);
+        let mut model = Gplvm::new(Outputs::new(scaled), scaling, kernel, x, self.prior, noise)?;
+        model.noise = noise_param_by(self.noise_kind, noise, &model.outputs);
         Ok(model)
     }
 }
@@ -278,12 +282,24 @@ impl Plan for GplvmPlan {
     type Model = Gplvm;
 
     fn schedule(&self) -> Schedule {
-        let GplvmTraining { hold, max_iterations, restarts, .. } = self.how;
-        Schedule { hold, max_iterations, restarts }
+        let GplvmTraining { hold, max_iterations, restarts, effort, .. } = self.how;
+        Schedule { hold, max_iterations, search: effort.search(restarts) }
     }
 
     fn start(&self, restart: usize) -> Result<Gplvm> {
         self.how.start(&self.y, &*self.kernel, restart)
+    }
+
+    fn group(&self, restart: usize) -> usize {
+        starts::group(restart)
+    }
+
+    /// All positions are shaken, in units of their own spread.
+    fn hop(&self, best: &mut Gplvm, run: usize) -> Result<bool> {
+        let x = &mut best.x.value;
+        let square = x.dot(x) / x.len().max(1) as f64;
+        starts::shake(x, starts::HOP * square.sqrt(), &mut rng_of(self.how.seed, run));
+        Ok(true)
     }
 }
 

@@ -5,7 +5,7 @@
 use super::rows::parts;
 use super::{Ppca, PpcaOptions};
 use crate::error::{Error, Result};
-use crate::fit::{Method, OnIteration, Place, Plan, Run, Schedule, Stage, Trainable};
+use crate::fit::{Method, OnIteration, Place, Plan, Run, Schedule, Search, Stage, Trainable};
 use crate::mat::Mat;
 use crate::optim::StopReason;
 
@@ -43,7 +43,7 @@ impl Plan for PpcaPlan {
     type Model = PpcaFit;
 
     fn schedule(&self) -> Schedule {
-        Schedule { hold: 0, max_iterations: self.max_iterations, restarts: 1 }
+        Schedule { hold: 0, max_iterations: self.max_iterations, search: Search::runs(1) }
     }
 
     fn start(&self, _: usize) -> Result<PpcaFit> {

@@ -18,8 +18,10 @@
 
 mod em;
 pub(crate) mod rows;
+mod space;
 
 pub use em::{PpcaFit, PpcaPlan};
+pub use space::PpcaSpace;
 
 use crate::data::{Scale, Scaling};
 use crate::error::{Error, Result};

@@ -3,13 +3,14 @@
 use super::Regression;
 use crate::data::Scaling;
 use crate::error::Result;
-use crate::expectation::Expectation;
+use crate::expectation::{Expectation, Gaussians};
 use crate::file::{ModelFile, damaged};
 use crate::kernel::{Kernel, Own};
 use crate::mat::Mat;
 use crate::mean::Mean;
-use crate::model::regression::regressor::given_inputs;
-use crate::model::{Outputs, Regressor};
+use crate::model::regression::infer::infer;
+use crate::model::regression::regressor::{given_inputs, scaled_gaussians};
+use crate::model::{Model, Outputs, Regressor};
 use crate::param::Param;
 use crate::posterior::Prediction;
 
@@ -84,6 +85,14 @@ impl Regressor for Regression {
 
     fn mean(&self) -> Option<&Mean> {
         Some(&self.mean)
+    }
+
+    fn infer_inputs(&self, x: &Mat, var: Option<&Mat>, y: &Mat) -> Result<Gaussians> {
+        let none = Mat::zeros(x.rows(), x.cols());
+        let prior = scaled_gaussians(self.inputs.as_ref(), x, var.unwrap_or(&none))?;
+        let q = infer(&self.posterior()?, &prior, y)?;
+        let Some(s) = &self.inputs else { return Ok(q) };
+        Gaussians::new(s.undo_mean(&q.mean)?, s.undo_var(&q.var)?)
     }
 
     fn leaves_one_out(&self) -> bool {

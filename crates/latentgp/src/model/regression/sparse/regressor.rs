@@ -1,15 +1,16 @@
 //! Sparse regression as one of the regressions, and its part of a model file.
 
 use super::SparseRegression;
-use crate::data::{Scale, Scaling};
-use crate::error::{Error, Result};
+use crate::data::Scaling;
+use crate::error::Result;
 use crate::expectation::{Expectation, Gaussians, Mixed};
 use crate::file::{ModelFile, damaged};
 use crate::kernel::{Kernel, Own};
 use crate::mat::Mat;
-use crate::model::prior::Normal;
+use crate::model::regression::joint;
 use crate::model::regression::regressor::{given_inputs, observed};
-use crate::model::{Answers, Outputs, Regressor, UncertainInputs};
+use crate::model::shared::uncertain_inputs::{weigh_errors, with_latent_units};
+use crate::model::{Answers, Model, Outputs, Regressor, Treatment, UncertainInputs};
 use crate::param::Param;
 use crate::posterior::Posterior;
 
@@ -17,53 +18,32 @@ impl SparseRegression {
     /// The inverse of [`store`](Regressor::store), but for the parameters.
     pub(crate) fn restore(file: &mut ModelFile, own: &Own) -> Result<Box<Self>> {
         let (x, y) = file.take_pairs()?;
-        let (n, q, d) = (x.rows(), x.cols(), y.cols());
-        let z = file.tensor("z")?.clone();
-        if z.cols() != q || z.is_empty() {
+        let (q, d) = (x.cols(), y.cols());
+        let x = UncertainInputs::restore(x, file)?;
+        let (z, latent) = (file.tensor("z")?.clone(), x.latent());
+        if z.cols() != q + latent || z.is_empty() {
             return Err(damaged("its inducing inputs do not fit its inputs"));
         }
-        let array = |name: &str| file.tensor(name).cloned();
-        let prior = Normal { mean: array("prior.mean")?, var: array("prior.var")? };
-        let given = Gaussians { mean: x, var: file.take("x.var", n, q)? };
-        if prior.mean.len() != prior.var.len()
-            || !prior.mean.is_finite()
-            || prior.var.as_slice().iter().any(|v| !(*v > 0.0 && v.is_finite()))
-            || given.var.as_slice().iter().any(|v| !(*v >= 0.0 && v.is_finite()))
-        {
-            return Err(damaged("its inputs or their variances are outside their domain"));
-        }
         Ok(Box::new(SparseRegression {
-            kernel: file.kernel(own, q)?,
+            kernel: file.kernel(own, q + latent)?,
             noise: file.noise(d)?,
             z: Param::free(z),
-            x: UncertainInputs::of_given(given, prior)?,
+            x,
             expectation: Mixed(file.expectation()?),
             jitter: file.jitter()?,
             outputs: Outputs::new(y),
             scaling: file.scaling("scaling", d)?,
-            inputs: file.units("input_scaling", q)?,
+            inputs: file.units("input_scaling", q)?.map(|of| with_latent_units(of, latent)),
         }))
     }
 
-    /// x with every missing cell as N(m, v), mean and variance of what was observed in its column: the prior
-    /// that the training gave it. `None` where no cell is missing.
-    fn filled(&self, x: &Mat, var: Option<&Mat>) -> Result<Option<Gaussians>> {
-        if !x.as_slice().iter().any(|v| v.is_nan()) {
-            return Ok(None);
+    /// What is known of new inputs in the units of the data, where that is more than numbers with variances.
+    fn uncertain(&self, x: &Mat, var: Option<&Mat>) -> Result<Option<Gaussians>> {
+        let inferred = var.is_some() && self.x.treatment() == Treatment::Inferred;
+        match inferred || self.x.latent() > 0 || x.as_slice().iter().any(|v| v.is_nan()) {
+            true => self.new_inputs(x, var).map(Some),
+            false => Ok(None),
         }
-        let columns = Scaling::fit(&self.data()?.0, Scale::Standardize)?;
-        if x.cols() != columns.mean.len() {
-            return Err(Error::shape("columns of the inputs", columns.mean.len(), x.cols()));
-        }
-        if let Some(var) = var.filter(|v| v.shape() != x.shape()) {
-            return Err(Error::shape("variances of the inputs", x.shape(), var.shape()));
-        }
-        let cell = |i: usize, j: usize| match x[(i, j)].is_nan() {
-            true => (columns.mean[j], columns.scale[j] * columns.scale[j]),
-            false => (x[(i, j)], var.map_or(0.0, |v| v[(i, j)])),
-        };
-        let mean = Mat::from_fn(x.rows(), x.cols(), |i, j| cell(i, j).0);
-        Gaussians::new(mean, Mat::from_fn(x.rows(), x.cols(), |i, j| cell(i, j).1)).map(Some)
     }
 }
 
@@ -81,23 +61,19 @@ impl Regressor for SparseRegression {
     }
 
     fn sizes(&self) -> (usize, usize, usize) {
-        (self.outputs.y.rows(), self.z.value.cols(), self.outputs.y.cols())
+        (self.outputs.y.rows(), self.z.value.cols() - self.x.latent(), self.outputs.y.cols())
     }
 
     fn data(&self) -> Result<(Mat, Mat)> {
-        let x = given_inputs(self.inputs.as_ref(), &self.x.given().mean)?;
+        let x = given_inputs(self.observed_units().as_ref(), &self.x.given().mean)?;
         Ok((x, self.scaling.undo_mean(&self.outputs.y)?))
     }
 
     fn store(&self, file: &mut ModelFile) -> Result<()> {
-        let given = self.x.given();
-        file.put("x", &given.mean);
-        file.put("x.var", &given.var);
-        file.put("prior.mean", &self.x.prior.mean);
-        file.put("prior.var", &self.x.prior.var);
+        self.x.store(file)?;
         file.put("y", &self.outputs.y);
         file.set("scaling", &self.scaling)?;
-        file.set("input_scaling", &self.inputs)?;
+        file.set("input_scaling", self.observed_units())?;
         file.set_expectation(&*self.expectation.0)?;
         file.set_jitter(self.jitter)
     }
@@ -123,9 +99,36 @@ impl Regressor for SparseRegression {
     }
 
     fn predict_with(&self, posterior: &Posterior, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
-        match self.filled(x, var)? {
+        match self.uncertain(x, var)? {
             Some(q) => observed(None, posterior, &q.mean, Some(&q.var)),
             None => observed(None, posterior, x, var),
         }
+    }
+
+    fn joint_covariance(&self, x: &Mat, output: usize) -> Result<Mat> {
+        joint::check_latent(self.x.latent())?;
+        joint::covariance(&self.posterior()?, x, output)
+    }
+
+    fn sample_with(&self, posterior: &Posterior, x: &Mat, count: usize, seed: u64) -> Result<Vec<Mat>> {
+        joint::check_latent(self.x.latent())?;
+        joint::draws(None, posterior, x, count, seed)
+    }
+
+    fn uncertain_inputs(&self) -> Option<&UncertainInputs> {
+        Some(&self.x)
+    }
+
+    fn input_units(&self) -> Option<&Scaling> {
+        self.inputs.as_ref()
+    }
+
+    fn weigh_errors(&mut self) -> Result<()> {
+        self.x.evidence = weigh_errors(self, |m| &mut m.x)?;
+        Ok(())
+    }
+
+    fn infer_inputs(&self, x: &Mat, var: Option<&Mat>, y: &Mat) -> Result<Gaussians> {
+        SparseRegression::infer_inputs(self, x, var, y)
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::data::Scale;
 use crate::error::{Error, Result};
-use crate::fit::{self, Fitted, OnIteration, Plan, Schedule, rng_of};
+use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::mat::Mat;
@@ -58,8 +58,10 @@ pub struct SpgpDrTraining {
     pub noise: f64,
     /// Most iterations.
     pub max_iterations: usize,
-    /// Runs from different starts.
+    /// Runs to their end from different starts; where there is more than one, nothing is raced.
     pub restarts: usize,
+    /// How hard the best optimum is looked for; a [`Recipe`](crate::recipe::Recipe) asks for [`Effort::Normal`].
+    pub effort: Effort,
     /// Seed of the starts.
     pub seed: u64,
     /// Added to the diagonal of Kzz.
@@ -77,6 +79,7 @@ impl Default for SpgpDrTraining {
             noise: 0.1,
             max_iterations: 1000,
             restarts: 1,
+            effort: Effort::Quick,
             seed: 0,
             jitter: 1e-6,
         }
@@ -178,8 +181,8 @@ impl Plan for SpgpDrPlan {
     type Model = SpgpDr;
 
     fn schedule(&self) -> Schedule {
-        let SpgpDrTraining { max_iterations, restarts, .. } = self.how;
-        Schedule { hold: 0, max_iterations, restarts }
+        let SpgpDrTraining { max_iterations, restarts, effort, .. } = self.how;
+        Schedule { hold: 0, max_iterations, search: effort.search(restarts) }
     }
 
     fn start(&self, restart: usize) -> Result<SpgpDr> {

@@ -55,6 +55,8 @@ struct Sums {
     /// λ̄.
     lambda: Buffer<f64>,
     z: Mat,
+    /// Of the rows of the block, where they are uncertain.
+    x: Option<Mat>,
 }
 
 impl Shared {
@@ -136,14 +138,14 @@ fn expected(model: &Svgp, row: &dyn Fn(usize) -> usize, at: &mut Block, lambda: 
 
 /// What `then` makes of each block of the rows listed, or of all, in their order.
 fn each_block<T: Send>(
-    model: &Svgp,
+    x: &Mat,
     listed: Option<&[usize]>,
     then: impl Fn(Mat, &dyn Fn(usize) -> usize) -> Result<T> + Sync,
 ) -> Result<Parts<T>> {
-    let n = listed.map_or(model.x.rows(), <[usize]>::len);
+    let n = listed.map_or(x.rows(), <[usize]>::len);
     let one = |own: Range<usize>| match listed {
-        None => then(model.x.slice_rows(own.start, own.end), &|i| own.start + i),
-        Some(listed) => then(model.x.select_rows(&listed[own.clone()]), &|i| listed[own.start + i]),
+        None => then(x.slice_rows(own.start, own.end), &|i| own.start + i),
+        Some(listed) => then(x.select_rows(&listed[own.clone()]), &|i| listed[own.start + i]),
     };
     blocks::each_of(groups(0..n, part_rows(n)), false, one).into_iter().collect()
 }
@@ -163,15 +165,22 @@ fn finite(value: f64) -> Result<f64> {
 /// The bound of all rows.
 pub(super) fn value(model: &Svgp) -> Result<f64> {
     let shared = Shared::new(model)?;
-    let parts = each_block(model, None, |x, row| expected(model, row, &mut shared.block(model, x), &mut []))?;
-    finite(model.weight * parts.iter().sum::<f64>() - divergence(model))
+    let parts = each_block(&model.current(), None, |x, row| {
+        expected(model, row, &mut shared.block(model, x), &mut [])
+    })?;
+    let value = model.weight * parts.iter().sum::<f64>() - divergence(model);
+    match &model.uncertain {
+        None => finite(value),
+        Some(uncertain) => finite(value - uncertain.x.kl()?),
+    }
 }
 
 /// The bound and its gradient; of some rows, an estimate of that of all.
 pub(super) fn gradient(model: &Svgp, rows: Option<&[usize]>, grad: &mut [f64]) -> Result<f64> {
     let shared = Shared::new(model)?;
-    let scale = model.weight * rows.map_or(1.0, |r| model.x.rows() as f64 / r.len() as f64);
-    let parts = each_block(model, rows, |x, row| {
+    let inputs = model.current();
+    let scale = model.weight * rows.map_or(1.0, |r| inputs.rows() as f64 / r.len() as f64);
+    let parts = each_block(&inputs, rows, |x, row| {
         let mut at = shared.block(model, x);
         let mut lambda = Buffer::filled(0.0, param::count(&model.observations));
         let value = scale * expected(model, row, &mut at, &mut lambda)?;
@@ -180,14 +189,31 @@ pub(super) fn gradient(model: &Svgp, rows: Option<&[usize]>, grad: &mut [f64]) -
         lambda.iter_mut().for_each(|l| *l *= scale);
         Ok(sums(model, &shared, at, value, lambda))
     })?;
+    let points_bar = model.uncertain.is_some().then(|| {
+        let mut all = Mat::zeros(inputs.rows(), inputs.cols());
+        let each = parts
+            .iter()
+            .filter_map(|part| part.x.as_ref())
+            .flat_map(|x| (0..x.rows()).map(move |i| x.row(i)));
+        for (k, bar) in each.enumerate() {
+            all.row_mut(rows.map_or(k, |rows| rows[k])).copy_from_slice(bar);
+        }
+        all
+    });
     let mut parts = parts.into_iter();
     let mut total = parts.next().expect("at least one row");
     parts.for_each(|part| total.add(&part));
-    write(model, &shared, &mut total, grad);
+    let own = grad.len() - model.uncertain.as_ref().map_or(0, |u| param::count(&u.x));
+    let (grad_own, slots) = grad.split_at_mut(own);
+    write(model, &shared, &mut total, grad_own);
+    let kl = match (&model.uncertain, &points_bar) {
+        (Some(uncertain), Some(bar)) => uncertain.pull(bar, slots)?,
+        _ => 0.0,
+    };
     if !all_finite(grad) {
         return Err(Error::not_finite("the gradient of the evidence bound"));
     }
-    finite(total.value - divergence(model))
+    finite(total.value - divergence(model) - kl)
 }
 
 impl Sums {
@@ -221,12 +247,13 @@ fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64, lambda: Buffer<f64
     shared.l.solve_lt(&mut a_bar);
     let mut theta = Buffer::filled(0.0, param::count(&model.kernel));
     let mut z_bar = Mat::zeros(z.rows(), z.cols());
-    let grad = KernelGrad { theta: &mut theta, x: None, z: Some(&mut z_bar) };
+    let mut x_bar = model.uncertain.is_some().then(|| Mat::zeros(b, at.x.cols()));
+    let grad = KernelGrad { theta: &mut theta, x: x_bar.as_mut(), z: Some(&mut z_bar) };
     model.kernel.cross_adjoint(&at.x, z, &a_bar.t(), grad);
-    let grad = KernelGrad { theta: &mut theta, x: None, z: None };
+    let grad = KernelGrad { theta: &mut theta, x: x_bar.as_mut(), z: None };
     model.kernel.diag_adjoint(&at.x, &diag_bar, grad);
     let m_bar = Buffer::of((0..latents).map(|c| at.mean.row(c).iter().sum()));
-    Sums { value, mean: linalg::mul_nt(&at.mean, &at.a), h, m_bar, theta, lambda, z: z_bar }
+    Sums { value, mean: linalg::mul_nt(&at.mean, &at.a), h, m_bar, theta, lambda, z: z_bar, x: x_bar }
 }
 
 /// From the sums over all rows to the gradient, in the order of the parameters.

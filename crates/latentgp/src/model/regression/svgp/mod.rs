@@ -34,6 +34,7 @@ mod tests;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{self, Gaussians};
+use crate::fit::fit;
 use crate::input_map::sigma_points;
 use crate::kernel::Kernel;
 use crate::likelihood::{Latents, Observations, Quadrature, Rates};
@@ -41,12 +42,17 @@ use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
 use crate::mean::Mean;
 use crate::model::Model;
+use crate::model::regression::infer::{around, each_row};
 use crate::model::regression::laplace::{check_inputs, widen};
 use crate::model::shared::kzz;
+use crate::model::shared::starts::scale_lengthscales;
+use crate::model::shared::uncertain_inputs::UncertainInputs;
+use crate::optim::{Lbfgs, quiet};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{Factors, InputMap, Posterior};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use std::borrow::Cow;
 
 /// Points of the Gauss-Hermite rule behind an expected log density.
 const POINTS: usize = 20;
@@ -77,9 +83,11 @@ pub struct Svgp {
     pub q_diagonal: Param,
     /// T below its diagonal, row after row, C × M(M − 1)/2.
     pub q_lower: Param,
-    /// X, N×Q, scaled.
+    /// X, N×Q, scaled; of uncertain inputs the points of the unscented rule, row after row, as they were at the start.
     pub x: Mat,
-    /// y and p(y | f).
+    /// Uncertain inputs with posteriors, from which the points follow.
+    pub uncertain: Option<PointInputs>,
+    /// y and p(y | f), at every point.
     pub observations: Observations,
     /// The units of X; `None` where inputs meet the kernel as they are.
     pub inputs: Option<Scaling>,
@@ -92,6 +100,68 @@ pub struct Svgp {
     rows: Option<Vec<usize>>,
     rule: Quadrature,
     nodes: Mat,
+}
+
+/// Inputs with posteriors, and the columns in which points of the unscented rule lie around them.
+#[derive(Clone, Debug)]
+pub struct PointInputs {
+    /// q(X), scaled.
+    pub x: UncertainInputs,
+    /// The columns that are uncertain somewhere.
+    columns: Vec<usize>,
+    /// y of every row.
+    rows: Observations,
+}
+
+impl PointInputs {
+    fn new(x: UncertainInputs, rows: &Observations) -> Self {
+        PointInputs { columns: uncertain_somewhere(&x.gaussians()), x, rows: rows.clone() }
+    }
+
+    /// Points of each row.
+    fn count(&self) -> usize {
+        (2 * self.columns.len()).max(1)
+    }
+
+    fn points(&self) -> Mat {
+        points(&self.x.gaussians(), &self.columns)
+    }
+
+    /// From the gradients of the points to those of the parameters, −KL included, which are written to `slots`; the KL.
+    fn pull(&self, points_bar: &Mat, slots: &mut [f64]) -> Result<f64> {
+        let q = self.x.gaussians();
+        let (mut mean, mut var) = (Mat::zeros(q.n(), q.dim()), Mat::zeros(q.n(), q.dim()));
+        let (r, each) = (self.columns.len(), self.count());
+        for i in 0..q.n() {
+            for s in 0..each {
+                let bar = points_bar.row(i * each + s);
+                mean.row_mut(i).iter_mut().zip(bar).for_each(|(m, b)| *m += b);
+                let Some(&j) = self.columns.get(s % r.max(1)) else { continue };
+                // x_s = μ ± √(r S).
+                let side = if s < r { 1.0 } else { -1.0 };
+                if q.var[(i, j)] > 0.0 {
+                    var[(i, j)] += side * 0.5 * bar[j] * (r as f64 / q.var[(i, j)]).sqrt();
+                }
+            }
+        }
+        self.x.pull(&mean, &var, slots)
+    }
+}
+
+/// The columns that are uncertain in some row.
+fn uncertain_somewhere(q: &Gaussians) -> Vec<usize> {
+    (0..q.dim()).filter(|&j| (0..q.n()).any(|i| q.var[(i, j)] > 0.0)).collect()
+}
+
+/// The points of the unscented rule around every row, one row after the other.
+fn points(q: &Gaussians, columns: &[usize]) -> Mat {
+    let each = (2 * columns.len()).max(1);
+    let mut all = Mat::zeros(q.n() * each, q.dim());
+    for i in 0..q.n() {
+        let at = sigma_points(q.mean.row(i), q.var.row(i), columns);
+        (0..each).for_each(|s| all.row_mut(i * each + s).copy_from_slice(at.row(s)));
+    }
+    all
 }
 
 impl Svgp {
@@ -129,19 +199,24 @@ impl Svgp {
         inducing: usize,
         seed: u64,
     ) -> Result<Self> {
-        let varies = |j: &usize| (0..q.n()).any(|i| q.var[(i, *j)] > 0.0);
-        let columns: Vec<usize> = (0..q.dim()).filter(varies).collect();
-        let points = (2 * columns.len()).max(1);
-        let x = Mat::from_rows(
-            &(0..q.n())
-                .flat_map(|i| {
-                    let at = sigma_points(q.mean.row(i), q.var.row(i), &columns);
-                    (0..points).map(move |s| at.row(s).to_vec())
-                })
-                .collect::<Vec<_>>(),
-        );
-        let mut model = Self::new(x, observations.repeated(points), kernel, inducing, seed)?;
-        model.weight = 1.0 / points as f64;
+        let columns = uncertain_somewhere(q);
+        let each = (2 * columns.len()).max(1);
+        let mut model = Self::new(points(q, &columns), observations.repeated(each), kernel, inducing, seed)?;
+        model.weight = 1.0 / each as f64;
+        Ok(model)
+    }
+
+    /// The same where every uncertain cell has a posterior, which is fitted with −KL in the bound.
+    pub fn inferred(
+        x: UncertainInputs,
+        observations: &Observations,
+        kernel: impl Kernel + 'static,
+        inducing: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let q = x.gaussians();
+        let mut model = Self::uncertain(&q, observations, kernel, inducing, seed)?;
+        model.uncertain = Some(PointInputs::new(x, observations));
         Ok(model)
     }
 
@@ -164,6 +239,7 @@ impl Svgp {
             q_diagonal: Param::positive(Mat::filled(latents, m, 1.0)),
             q_lower: Param::free(Mat::zeros(latents, m * (m - 1) / 2)),
             x,
+            uncertain: None,
             observations,
             inputs: None,
             jitter: 1e-6,
@@ -194,6 +270,53 @@ impl Svgp {
             std::cmp::Ordering::Less => 0.0,
             std::cmp::Ordering::Equal => diagonal[i],
             std::cmp::Ordering::Greater => lower[i * (i - 1) / 2 + j],
+        })
+    }
+
+    /// X as the bound sees it now.
+    fn current(&self) -> Cow<'_, Mat> {
+        self.uncertain.as_ref().map_or(Cow::Borrowed(&self.x), |u| Cow::Owned(u.points()))
+    }
+
+    /// The posterior of the true inputs of new rows, scaled, from their priors and what was observed there, by the points
+    /// of the unscented rule; NaN is a missing observation. Each row stands on its own.
+    fn infer_scaled(&self, prior: &Gaussians, y: &Mat) -> Result<Gaussians> {
+        if y.rows() != prior.n() || y.cols() != 1 {
+            return Err(Error::shape("outputs of the new rows", format!("{} × 1", prior.n()), y.shape()));
+        }
+        each_row(prior, |n, (mean, var)| {
+            let own = Gaussians { mean: Mat::from_rows(&[mean]), var: Mat::from_rows(&[var]) };
+            let inputs = UncertainInputs::of_priors(&own);
+            if y[(n, 0)].is_nan() || inputs.cells.is_empty() {
+                return Ok((mean.to_vec(), var.to_vec()));
+            }
+            let observed = match &self.observations {
+                Observations::One { likelihood, .. } => {
+                    Observations::One { y: vec![y[(n, 0)]], likelihood: likelihood.clone() }
+                }
+                Observations::Classes { likelihood, .. } => {
+                    Observations::Classes { labels: vec![y[(n, 0)] as usize], likelihood: *likelihood }
+                }
+            };
+            let uncertain = PointInputs::new(inputs, &observed);
+            let count = uncertain.count();
+            let mut one =
+                Svgp { observations: observed.repeated(count), batch: None, rows: None, ..self.clone() };
+            (one.x, one.weight, one.uncertain) = (uncertain.points(), 1.0 / count as f64, Some(uncertain));
+            one.params_mut().into_iter().for_each(|(name, p)| p.fixed = !name.starts_with("missing."));
+            let (mut best, mut top) = (own.clone(), f64::NEG_INFINITY);
+            for (mean, var) in around((mean, var)) {
+                let mut from = one.clone();
+                let inputs = &mut from.uncertain.as_mut().expect("set above").x;
+                for (c, &(_, j)) in inputs.cells.iter().enumerate() {
+                    (inputs.mean.value[(0, c)], inputs.var.value[(0, c)]) = (mean[j], var[j]);
+                }
+                let report = fit(&mut from, &Lbfgs { max_iterations: 200, ..Lbfgs::default() }, &mut quiet)?;
+                if -report.value > top {
+                    (top, best) = (-report.value, from.uncertain.expect("set above").x.gaussians());
+                }
+            }
+            Ok((best.mean.row(0).to_vec(), best.var.row(0).to_vec()))
         })
     }
 
@@ -238,6 +361,7 @@ impl Parameterized for Svgp {
             ("q_diagonal".to_string(), &self.q_diagonal),
             ("q_lower".to_string(), &self.q_lower),
         ]);
+        all.extend(self.uncertain.iter().flat_map(|u| u.x.params()));
         all
     }
 
@@ -251,13 +375,16 @@ impl Parameterized for Svgp {
             ("q_diagonal".to_string(), &mut self.q_diagonal),
             ("q_lower".to_string(), &mut self.q_lower),
         ]);
+        all.extend(self.uncertain.iter_mut().flat_map(|u| u.x.params_mut()));
         all
     }
 
     fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
         self.kernel.each_param(visit);
         self.observations.each_param(visit);
-        [&self.mean, &self.z, &self.q_mean, &self.q_diagonal, &self.q_lower].into_iter().for_each(visit);
+        let own = [&self.mean, &self.z, &self.q_mean, &self.q_diagonal, &self.q_lower];
+        own.into_iter().for_each(&mut *visit);
+        self.uncertain.iter().for_each(|u| u.x.each_param(visit));
     }
 
     fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
@@ -265,7 +392,8 @@ impl Parameterized for Svgp {
         self.observations.each_param_mut(visit);
         [&mut self.mean, &mut self.z, &mut self.q_mean, &mut self.q_diagonal, &mut self.q_lower]
             .into_iter()
-            .for_each(visit);
+            .for_each(&mut *visit);
+        self.uncertain.iter_mut().for_each(|u| u.x.each_param_mut(visit));
     }
 }
 
@@ -307,6 +435,15 @@ impl Model for Svgp {
             expectation: Box::new(expectation::Auto),
             scaling: Scaling { scale: vec![1.0; mean.len()], mean },
         })
+    }
+
+    /// As in a [sparse regression](crate::model::SparseRegression).
+    fn another_start(&mut self, restart: usize) -> bool {
+        let other = (1..=2).contains(&restart) && self.uncertain.as_ref().is_some_and(|u| u.x.has_errors());
+        if other {
+            scale_lengthscales(&mut *self.kernel, 0.5f64.powi(restart as i32));
+        }
+        other
     }
 
     fn renew(&mut self, step: u64) {

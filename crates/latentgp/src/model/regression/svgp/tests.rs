@@ -7,7 +7,7 @@ use crate::kernel::Rbf;
 use crate::likelihood::StudentT;
 use crate::likelihood::tests::Gaussian;
 use crate::model::regression::laplace::tests::{every_kind, inputs, kernel};
-use crate::model::{Laplace, SparseOptions, SparseRegression, fit};
+use crate::model::{InputOptions, Laplace, SparseOptions, SparseRegression, UncertainInputs, fit};
 use crate::optim::{Adam, Lbfgs, quiet};
 use rand_distr::{Distribution, StandardNormal};
 
@@ -350,4 +350,61 @@ fn certain_inputs_are_the_limit_of_uncertain_ones() {
         both = Svgp::uncertain(&wide, &observations, kernel(), 5, 0).unwrap();
         assert_eq!((both.x.rows(), both.weight), (n * 2 * x.cols(), 0.5 / x.cols() as f64));
     }
+}
+
+/// Every second row is known up to an error in the first column, and one cell is missing.
+fn inferred(n: usize, observations: &Observations, learn: Vec<usize>) -> Svgp {
+    let mut x = inputs(n);
+    let std = Mat::from_fn(n, 2, |i, j| if j == 0 && i % 2 == 0 { 0.2 } else { 0.0 });
+    x[(3, 1)] = f64::NAN;
+    let how = InputOptions { learn, ..Default::default() };
+    let mut given = UncertainInputs::with(&x, Some(&std), &how).unwrap();
+    let crooked = |k: usize| 0.4 * (1.7 * k as f64).sin();
+    (0..given.read.offset.len()).for_each(|k| given.read.offset.value[(0, k)] = crooked(k));
+    (0..given.read.ratio.len()).for_each(|k| given.read.ratio.value[(0, k)] = 0.6 + crooked(k));
+    let mut model = Svgp::inferred(given, observations, kernel(), 5, 0).unwrap();
+    let len = model.q_mean.len();
+    (0..len).for_each(|k| model.q_mean.value.as_mut_slice()[k] = crooked(k));
+    model
+}
+
+#[test]
+fn gradients_of_inferred_inputs_agree_with_differences() {
+    for observations in every_kind(23) {
+        for learn in [vec![], vec![0]] {
+            check::model(&inferred(23, &observations, learn), GRADIENT).unwrap();
+        }
+    }
+}
+
+#[test]
+fn inferred_inputs_at_their_priors_are_averaged_over_these() {
+    let observations = every_kind(20).remove(0);
+    let mut model = inferred(20, &observations, vec![]);
+    model.uncertain.as_mut().unwrap().x.read.offset.value.fill(0.0);
+    model.uncertain.as_mut().unwrap().x.read.ratio.value.fill(1.0);
+    let x = &model.uncertain.as_ref().unwrap().x;
+    let (q, kl) = (x.gaussians(), x.kl().unwrap());
+    let mut averaged = Svgp::uncertain(&q, &observations, kernel(), 5, 0).unwrap();
+    averaged.z = model.z.clone();
+    averaged.q_mean = model.q_mean.clone();
+    let (a, b) = (model.log_evidence(None).unwrap(), averaged.log_evidence(None).unwrap() - kl);
+    assert!((a - b).abs() < 1e-10 * b.abs(), "{a} against {b}");
+}
+
+#[test]
+fn batches_of_inferred_inputs_are_unbiased() {
+    let observations = every_kind(20).remove(0);
+    let mut model = inferred(20, &observations, vec![0]);
+    let mut whole = vec![0.0; param::count(&model)];
+    model.log_evidence(Some(&mut whole)).unwrap();
+    model.batch = Some(MiniBatch { rows: 16, seed: 3 });
+    let (steps, mut sum) = (4000, vec![0.0; whole.len()]);
+    for step in 0..steps {
+        model.renew(step);
+        let mut grad = vec![0.0; whole.len()];
+        model.log_evidence(Some(&mut grad)).unwrap();
+        sum.iter_mut().zip(&grad).for_each(|(s, g)| *s += g / steps as f64);
+    }
+    assert!(relative_error(&sum, &whole, 1e-3) < 0.03);
 }

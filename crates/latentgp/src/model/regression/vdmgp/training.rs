@@ -12,7 +12,7 @@
 use crate::data::Scale;
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation, Gaussians};
-use crate::fit::{self, Fitted, OnIteration, Plan, Schedule, rng_of};
+use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::mat::Mat;
@@ -59,8 +59,10 @@ pub struct VdmgpTraining {
     pub hold: usize,
     /// Iterations with everything free.
     pub max_iterations: usize,
-    /// Runs from different starts.
+    /// Runs to their end from different starts; where there is more than one, nothing is raced.
     pub restarts: usize,
+    /// How hard the best optimum is looked for; a [`Recipe`](crate::recipe::Recipe) asks for [`Effort::Normal`].
+    pub effort: Effort,
     /// Seed of the starts.
     pub seed: u64,
     /// Added to diagonals.
@@ -82,6 +84,7 @@ impl Default for VdmgpTraining {
             hold: 200,
             max_iterations: 600,
             restarts: 1,
+            effort: Effort::Quick,
             seed: 0,
             jitter: Jitter::default(),
         }
@@ -173,8 +176,8 @@ impl Plan for VdmgpPlan {
     type Model = Vdmgp;
 
     fn schedule(&self) -> Schedule {
-        let VdmgpTraining { hold, max_iterations, restarts, .. } = self.how;
-        Schedule { hold, max_iterations, restarts }
+        let VdmgpTraining { hold, max_iterations, restarts, effort, .. } = self.how;
+        Schedule { hold, max_iterations, search: effort.search(restarts) }
     }
 
     fn start(&self, restart: usize) -> Result<Vdmgp> {

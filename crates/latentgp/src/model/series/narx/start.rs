@@ -7,7 +7,7 @@
 use super::Narx;
 use crate::data::{Scale, Scaling};
 use crate::error::Result;
-use crate::fit::{self, Fitted, Method, OnIteration, Plan, Schedule};
+use crate::fit::{self, Fitted, Method, OnIteration, Plan, Schedule, Search};
 use crate::kernel::{Kernel, Structure};
 use crate::mat::Mat;
 use crate::optim::Lbfgs;
@@ -134,7 +134,7 @@ impl Plan for PapersPlan {
 
     fn schedule(&self) -> Schedule {
         let max_iterations = Lbfgs::default().max_iterations;
-        Schedule { hold: 0, max_iterations, restarts: self.narx.papers_starts() }
+        Schedule { hold: 0, max_iterations, search: Search::runs(self.narx.papers_starts()) }
     }
 
     fn start(&self, restart: usize) -> Result<Narx> {
