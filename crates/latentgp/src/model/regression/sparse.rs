@@ -547,7 +547,7 @@ mod tests {
         let (found, spread) = (q.mean[(4, 0)], q.var[(4, 0)]);
         assert!((found - mean).abs() < 0.15 * var.sqrt(), "{found} against {mean} ± {}", var.sqrt());
         assert!((spread / var - 1.0).abs() < 0.2, "{spread} against {var}");
-        assert!(spread < 0.3 * 0.09);
+        assert!(spread < prior.var[(0, 0)]);
     }
 
     #[test]
