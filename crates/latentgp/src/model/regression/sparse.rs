@@ -305,8 +305,8 @@ impl Model for SparseRegression {
         Ok(posterior)
     }
 
-    /// With inferred inputs the next two runs start from a half and a quarter of the lengthscales: a function that is too smooth leaves the
-    /// inputs where they were read.
+    /// With inferred inputs the next two runs start from a half and a quarter of the lengthscales: a function that is
+    /// too smooth leaves the inputs where they were read.
     fn another_start(&mut self, restart: usize) -> bool {
         let other = (1..=2).contains(&restart) && self.x.has_errors();
         if other {

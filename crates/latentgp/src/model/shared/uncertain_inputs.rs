@@ -674,6 +674,31 @@ impl Parameterized for UncertainInputs {
         }
         all
     }
+
+    fn each_param(&self, visit: &mut dyn FnMut(&Param)) {
+        if !self.cells.is_empty() {
+            [&self.mean, &self.var].into_iter().for_each(&mut *visit);
+        }
+        if self.has_errors() {
+            [&self.read.offset, &self.read.ratio].into_iter().for_each(&mut *visit);
+            if !self.read.learn.is_empty() {
+                visit(&self.read.std);
+            }
+        }
+    }
+
+    fn each_param_mut(&mut self, visit: &mut dyn FnMut(&mut Param)) {
+        let errors = self.has_errors();
+        if !self.cells.is_empty() {
+            [&mut self.mean, &mut self.var].into_iter().for_each(&mut *visit);
+        }
+        if errors {
+            [&mut self.read.offset, &mut self.read.ratio].into_iter().for_each(&mut *visit);
+            if !self.read.learn.is_empty() {
+                visit(&mut self.read.std);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -755,6 +780,7 @@ mod tests {
         let names: Vec<String> = twice.params().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["missing.mean", "missing.var", "errors.offset", "errors.ratio", "errors.std"]);
         assert_eq!((twice.learnt().count(), twice.read.offset.len()), (1, 6 + 8));
+        crate::check::order(&mut twice).unwrap();
     }
 
     #[test]
