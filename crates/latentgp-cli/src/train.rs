@@ -8,7 +8,7 @@ use crate::{interrupt, out};
 use latentgp::Mat;
 use latentgp::data::table::{Column, Table};
 use latentgp::file::Unfinished;
-use latentgp::fit::{Effort, Fitted, Run};
+use latentgp::fit::{Fitted, Run};
 use latentgp::optim::StopReason;
 use latentgp::recipe::{Data, Job, Learnt, Recipe};
 use std::ops::ControlFlow;
@@ -133,16 +133,15 @@ impl Task {
     }
 
     /// A fit that goes on from a file, under another limit of iterations where it is given.
-    pub fn resume(left: Unfinished, max_iterations: Option<usize>) -> Outcome<Self> {
+    ///
+    /// Errs where the fit in the file is over, `stopped` for this reason, and no higher limit is given.
+    pub fn resume(left: Unfinished, stopped: StopReason, max_iterations: Option<usize>) -> Outcome<Self> {
         let Unfinished { recipe, data, runs, seconds } = left;
         let mut task = Task { recipe, data, runs, seconds, jacobian: 0.0 };
         if max_iterations == Some(0) {
             return Err(Failure::usage("--max-iter: expected at least 1, found 0"));
         }
-        let at_limit = !task.runs.is_empty()
-            && task.runs.iter().all(|run| run.is_over() && run.stopped == Some(StopReason::MaxIterations));
-        let higher = max_iterations > task.recipe.max_iterations;
-        if at_limit && task.recipe.restarts.is_none() && !higher {
+        if stopped == StopReason::MaxIterations && max_iterations <= task.recipe.max_iterations {
             let limit =
                 task.recipe.max_iterations.map_or("its limit".into(), |limit| count(limit, "iteration"));
             return Err(Failure::usage(format!(
@@ -162,7 +161,7 @@ impl Task {
     fn more(&self, fitted: &Fitted<Learnt>, seconds: f64) -> Option<Unfinished> {
         let at_limit = fitted.stop_reason == StopReason::MaxIterations;
         let best = fitted.best.as_ref().filter(|_| at_limit)?;
-        let recipe = Recipe { effort: Some(Effort::Quick), restarts: None, ..self.recipe.clone() };
+        let recipe = self.recipe.by_one_run();
         let runs = vec![Run { restart: 0, ..best.light() }];
         Some(Unfinished { recipe, data: self.data.clone(), runs, seconds })
     }

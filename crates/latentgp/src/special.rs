@@ -14,11 +14,6 @@ const SERIES_BELOW: f64 = -20.0;
 const MAX_STEPS: usize = 50;
 
 /// Φ(x), the probability that a standard normal variable is below x.
-///
-/// ```
-/// use latentgp::special::normal_cdf;
-/// assert!((normal_cdf(1.0) - 0.841_344_746_068_542_9).abs() < 1e-15);
-/// ```
 pub fn normal_cdf(x: f64) -> f64 {
     0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
 }
@@ -46,11 +41,6 @@ pub fn log_normal_cdf(x: f64) -> f64 {
 }
 
 /// The x with Φ(x) = p; −∞ and ∞ at 0 and 1, NaN outside [0, 1].
-///
-/// ```
-/// use latentgp::special::normal_quantile;
-/// assert!((normal_quantile(0.975) - 1.959_963_984_540_054).abs() < 1e-15);
-/// ```
 pub fn normal_quantile(p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
         f64::NAN

@@ -227,7 +227,7 @@ fn resume(args: &Args, common: &Common, asked: &Recipe, path: &Path) -> Outcome<
             ));
         }
     }
-    Ok((Task::resume(left, args.max_iter)?, names))
+    Ok((Task::resume(left, report.stop_reason, args.max_iter)?, names))
 }
 
 /// What came of a fit, as its model file holds it.

@@ -237,7 +237,7 @@ fn begin(args: &Args, common: &Common) -> Outcome<(Job, Rows, Task)> {
         let again = job.rows(args, spec)?;
         crate::train::same_data(&[&again.x, &again.y], &[&rows.x, &rows.y], spec, path)?;
     }
-    let task = Task::resume(left, args.max_iter)?;
+    let task = Task::resume(left, stored.report.stop_reason, args.max_iter)?;
     Ok((Job { recipe: task.recipe.clone() }, rows, task))
 }
 

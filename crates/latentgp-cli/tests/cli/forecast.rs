@@ -247,7 +247,7 @@ fn bad_series_and_options_are_told_apart() {
     folder.write("holed.csv", "y,u\n1,2\n3,inf\n2,4\n5,2\n3,1\n");
     folder.write("none.tsv", "y\tu\n\t1\n\t2\n\t3\n");
     for (line, code, words) in [
-        ("infinite.csv --lag 1", 3, "row 1 (from 0), column `y`"),
+        ("infinite.csv --lag 1", 3, "line 3, column y: `inf` is infinite"),
         ("none.tsv --lag 1 --target y", 3, "none.tsv"),
         ("air.csv --training-variance noise --inputs inferred", 2, "expected a number"),
         ("air.csv --inputs inferred", 2, "--training-variance"),
@@ -263,7 +263,7 @@ fn bad_series_and_options_are_told_apart() {
         ("two.csv --lag 1,2,3 --target a,b", 2, "one for each of the 2 targets"),
         ("two.csv --lag 1 --target a --exogenous-lag 1", 2, "--exogenous"),
         ("two.csv --lag 1 --target a --date c", 3, "no column `c`"),
-        ("holed.csv --lag 1 --target y --exogenous u", 3, "row 1 (from 0), column `u`"),
+        ("holed.csv --lag 1 --target y --exogenous u", 3, "line 3, column u: `inf` is infinite"),
         ("words.csv --lag 1", 3, "no column of numbers"),
         ("mixed.csv --lag 1 --target what", 3, "found text such as `b`"),
         ("flat.csv --lag 1", 3, "nothing to learn"),

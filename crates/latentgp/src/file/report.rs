@@ -25,7 +25,7 @@ pub struct Report {
     /// Why it stopped.
     pub stop_reason: StopReason,
     /// max |∂F/∂u| where it stopped, in the unconstrained parameters; `None` where it is not known.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_norm: Option<f64>,
     /// Wall-clock time of the fit.
     pub seconds: f64,
@@ -33,7 +33,7 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     /// How many runs began, those that lost a race included; 0 where it is not known.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_unknown")]
     pub begun: usize,
     /// The evidences of the runs that were followed to their end; `None` where one failed.
     pub restarts: Vec<Option<f64>>,
@@ -55,6 +55,10 @@ pub struct Report {
     /// What was maximised, after each iteration.
     #[serde(skip)]
     pub trace: Vec<f64>,
+}
+
+fn is_unknown(runs: &usize) -> bool {
+    *runs == 0
 }
 
 impl Report {

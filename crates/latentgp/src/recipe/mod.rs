@@ -231,6 +231,14 @@ impl Recipe {
         }
     }
 
+    /// The same fit by a single run.
+    pub fn by_one_run(&self) -> Recipe {
+        let one = Recipe { effort: None, restarts: None, ..self.clone() };
+        let quick = Recipe { effort: Some(Effort::Quick), ..one.clone() };
+        // A model that has no search has no effort.
+        if quick.check().is_ok() { quick } else { one }
+    }
+
     /// The likelihood's name, without its options.
     pub fn likelihood(&self) -> &str {
         let name = self.likelihood.as_deref().unwrap_or("gaussian");

@@ -328,7 +328,10 @@ fn bad_input_is_named() {
     assert!(said(new(&series.slice_rows(0, 13), None, Lags::new(12))).contains("only one time step"));
     let mut holed = series.clone();
     holed[(7, 0)] = f64::NAN;
-    assert!(said(new(&holed, None, Lags::new(3))).contains("row 8 of series 1"));
+    assert!(new(&holed, None, Lags::new(3)).is_ok());
+    let mut infinite = series.clone();
+    infinite[(7, 0)] = f64::INFINITY;
+    assert!(said(new(&infinite, None, Lags::new(3))).contains("row 8 of series 1"));
     assert!(said(new(&Mat::filled(30, 1, 0.1), None, Lags::new(3))).contains("nothing to learn"));
     let with_input = Lags::new(3).with_exogenous([0]);
     assert!(said(new(&series, Some(&Mat::zeros(39, 1)), with_input)).contains("rows of the exogenous"));
