@@ -182,8 +182,8 @@ class LinearRegressor(Regressor):
     _model_name = "linear"
     _parameter_constraints = {"expectation": [str], **COMMON_CONSTRAINTS}
 
-    def __init__(self, kernel="linear", *, expectation="auto", scale="standardize", max_iter=1000, restarts=1,
-                 random_state=None, verbose=0, callback=None):  # fmt: skip
+    def __init__(self, kernel="linear", *, expectation="auto", scale="standardize", max_iter=1000, effort="normal",
+                 restarts=None, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
 

@@ -224,7 +224,7 @@ def test_the_command_line_learns_and_says_the_same_bits(table, tmp_path):
     frame = pd.DataFrame(table, columns=list("abcde"))
     frame.to_csv(tmp_path / "t.csv", index=False)
     run("fit", tmp_path / "t.csv", "--latent-dim", 2, "--inducing", 8, "--kernel", "matern32", "--max-iter", 15,
-        "--seed", 3, "--out", tmp_path / "m.lgp", "--quiet")  # fmt: skip
+        "--effort", "quick", "--seed", 3, "--out", tmp_path / "m.lgp", "--quiet")  # fmt: skip
     ours = lg.BayesianGPLVM(2, n_inducing=8, kernel="matern32", max_iter=15, random_state=3).fit(frame)
     theirs = lg.load(tmp_path / "m.lgp")
     assert np.array_equal(ours.embedding_, theirs.embedding_) and ours.lower_bound_ == theirs.lower_bound_
@@ -265,8 +265,8 @@ def test_the_command_line_predicts_the_same_bits(options, model, wave, tmp_path)
     else:
         errors = errors[[]]
     pd.concat([inputs, errors, target], axis=1).to_csv(tmp_path / "t.csv", index=False)
-    run("regress", tmp_path / "t.csv", "--target", "y", *options.split(), "--max-iter", 8, "--seed", 3,
-        "--out", tmp_path / "m.lgp", "--quiet")  # fmt: skip
+    run("regress", tmp_path / "t.csv", "--target", "y", *options.split(), "--max-iter", 8, "--effort", "quick",
+        "--seed", 3, "--out", tmp_path / "m.lgp", "--quiet")  # fmt: skip
     ours = clone(model).set_params(max_iter=8, random_state=3).fit(inputs, target, **given)
     theirs = lg.load(tmp_path / "m.lgp")
     assert type(theirs) is type(ours) and ours.log_evidence_ == theirs.log_evidence_

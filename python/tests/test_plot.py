@@ -153,7 +153,7 @@ def test_inputs_of_a_regression_go_by_name(wave):
     pandas = pytest.importorskip("pandas")
     X, y = wave
     table = pandas.DataFrame({"dose": X[:, 0], "age": np.cos(X[:, 0])})
-    model = lg.GPRegressor(max_iter=3).fit(table, y)
+    model = lg.GPRegressor().fit(table, y)
     errors = pandas.DataFrame({"age": np.full(50, 3.0), "dose": np.full(50, 0.01)})
     for std in (errors, errors.iloc[0]):
         bars = lg.plot.regression(model, table, y, X_std=std).containers[0].lines[2][0].get_segments()
@@ -169,7 +169,7 @@ def test_inputs_of_a_regression_go_by_name(wave):
     counted = table.set_axis([0, 1], axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ax = lg.plot.regression(lg.GPRegressor(max_iter=3).fit(counted, y), counted, y, feature=1)
+        ax = lg.plot.regression(lg.GPRegressor().fit(counted, y), counted, y, feature=1)
     assert ax.get_xlabel() == "1"
 
 
