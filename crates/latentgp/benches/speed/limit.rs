@@ -3,7 +3,7 @@
 use crate::timing::seconds_of;
 use latentgp::Mat;
 use latentgp::linalg::{self, Op};
-use vmath::{Laned, Lanes, Numbers, exp2_decays, in_lanes};
+use vmath::{Instructions, Laned, Lanes, Numbers, exp2_decays, in_lanes};
 
 /// The library's own source, which it does not make public.
 #[allow(dead_code, unused_imports)]
@@ -16,8 +16,8 @@ struct Powers<'a>(&'a mut [f64]);
 impl Laned for Powers<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
-        exp2_decays::<FMA, L>(self.0);
+    fn run<I: Instructions, const L: usize>(self) {
+        exp2_decays::<I, L>(self.0);
     }
 }
 
@@ -27,8 +27,8 @@ struct Roots<'a>(&'a mut [f64]);
 impl Laned for Roots<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
-        Lanes::<FMA, L>::read_mut(self.0).iter_mut().for_each(|x| *x = x.root());
+    fn run<I: Instructions, const L: usize>(self) {
+        Lanes::<I, L>::read_mut(self.0).iter_mut().for_each(|x| *x = x.root());
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Each pair takes 64 bits, 32 for u and 32 for v: draws go to 6.8 standard deviations.
 
-use crate::fast::vmath::{Vectorized, from_low_bits, ln, sin_cos_pi, vectorize};
+use crate::fast::vmath::{Instructions, Vectorized, from_low_bits, ln, sin_cos_pi, vectorize};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -65,19 +65,19 @@ struct Pairs<'a> {
 impl Vectorized for Pairs<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<I: Instructions>(self) {
         const UNIT: f64 = 1.0 / 4_294_967_296.0;
         // In passes of their own, as the long chains of each would fill the machine's queues.
         let mut r = [0.0; PAIRS];
         for (r, bits) in r.iter_mut().zip(self.bits) {
-            *r = -2.0 * ln::<FMA>((from_low_bits(bits >> 32) + 0.5) * UNIT);
+            *r = -2.0 * ln::<I>((from_low_bits(bits >> 32) + 0.5) * UNIT);
         }
         for r in &mut r {
             *r = r.sqrt();
         }
         let (cosines, sines) = self.out.split_at_mut(PAIRS);
         for (((bits, r), cos), sin) in self.bits.iter().zip(&r).zip(cosines).zip(sines) {
-            let (s, c) = sin_cos_pi::<FMA>(2.0 * UNIT * from_low_bits(bits & 0xFFFF_FFFF));
+            let (s, c) = sin_cos_pi::<I>(2.0 * UNIT * from_low_bits(bits & 0xFFFF_FFFF));
             (*cos, *sin) = (r * c, r * s);
         }
     }

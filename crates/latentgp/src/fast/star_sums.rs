@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::expectation::node_sums::{common, doubled};
 use crate::expectation::rule::{Rule, weights};
 use crate::expectation::{AdjointFn, Psi, PsiGrad, PsiInputs};
-use crate::fast::vmath::{Vectorized, fma, vectorize};
+use crate::fast::vmath::{Instructions, Vectorized, fma, vectorize};
 use crate::kernel::KernelGrad;
 use crate::linalg::{self, Whitener};
 use crate::mat::Mat;
@@ -271,7 +271,7 @@ struct AddPsi1<'a> {
 impl Vectorized for AddPsi1<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<I: Instructions>(self) {
         let (m, arms) = (self.k.rows(), self.arms.all());
         for j in 0..m {
             let chunks = self.k.row(j).as_chunks::<LANES>().0.chunks_exact(arms.len());
@@ -279,7 +279,7 @@ impl Vectorized for AddPsi1<'_> {
                 let mut sum = [0.0; LANES];
                 for (arm, k) in arms.iter().zip(k) {
                     for i in 0..LANES {
-                        sum[i] = fma::<FMA>(arm.weight, k[i], sum[i]);
+                        sum[i] = fma::<I>(arm.weight, k[i], sum[i]);
                     }
                 }
                 rows.chunks_exact_mut(m).zip(sum).for_each(|(row, sum)| row[j] += sum);

@@ -4,7 +4,7 @@
 //! cos(a − b) = cos a cos b + sin a sin b: two features a point, and the blocks are products of them.
 
 use super::{Kernel, KernelGrad, PointGrad, expression, parameters, place};
-use crate::fast::vmath::sin_cos_pi;
+use crate::fast::vmath::{Portable, sin_cos_pi};
 use crate::linalg::{Op, gemm, mul, mul_tn};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
@@ -43,7 +43,7 @@ impl Cosine {
     /// (sin, cos) of 2πt_x; each quotient loses its whole turns first, which is exact.
     fn wave(&self, x: &[f64]) -> (f64, f64) {
         let turns: f64 = x.iter().enumerate().map(|(q, x)| (x / self.period(q)) % 1.0).sum();
-        sin_cos_pi::<false>(2.0 * turns)
+        sin_cos_pi::<Portable>(2.0 * turns)
     }
 
     /// Rows (cos, sin).

@@ -5,7 +5,7 @@
 
 use super::{Kernel, KernelGrad, PointGrad, expression, parameters, place};
 use crate::fast::stationary::{LANES, pack};
-use crate::fast::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
+use crate::fast::vmath::{Instructions, Portable, Vectorized, exp, fma, sin_cos_pi, vectorize};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
 use crate::scratch::Buffer;
@@ -58,13 +58,13 @@ parameters!(Periodic: variance, lengthscale, period);
 
 /// r2[m] = Σ_q (sin(π(x_q − z_qm)/p)/ℓ_q)².
 #[inline(always)]
-fn distances<const FMA: bool>(x: &[f64], zt: &[f64], inverse: &[f64], inverse_p: f64, r2: &mut [f64]) {
+fn distances<I: Instructions>(x: &[f64], zt: &[f64], inverse: &[f64], inverse_p: f64, r2: &mut [f64]) {
     r2.fill(0.0);
     for (q, z) in zt.chunks_exact(r2.len()).enumerate() {
         let (x, inverse) = (x[q], inverse[q]);
         for (r2, z) in r2.iter_mut().zip(z) {
-            let e = sin_cos_pi::<FMA>((x - z) * inverse_p).0 * inverse;
-            *r2 = fma::<FMA>(e, e, *r2);
+            let e = sin_cos_pi::<I>((x - z) * inverse_p).0 * inverse;
+            *r2 = fma::<I>(e, e, *r2);
         }
     }
 }
@@ -79,15 +79,15 @@ struct Cross<'a> {
 impl Vectorized for Cross<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<I: Instructions>(self) {
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
         let (variance, inverse_p) = (self.kernel.variance.get(), 1.0 / self.kernel.period.get());
         let mut r2 = Buffer::filled(0.0, padded);
         for n in 0..self.x.rows() {
-            distances::<FMA>(self.x.row(n), &zt, &inverse, inverse_p, &mut r2);
+            distances::<I>(self.x.row(n), &zt, &inverse, inverse_p, &mut r2);
             for (out, r2) in self.out.row_mut(n).iter_mut().zip(&r2) {
-                *out = variance * exp::<FMA>(-0.5 * r2);
+                *out = variance * exp::<I>(-0.5 * r2);
             }
         }
     }
@@ -104,7 +104,7 @@ struct CrossAdjoint<'a, 'g> {
 impl Vectorized for CrossAdjoint<'_, '_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(mut self) {
+    fn run<I: Instructions>(mut self) {
         let (m, dim, lengthscales) = (self.z.rows(), self.kernel.dim, self.kernel.lengthscale.len());
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
@@ -120,16 +120,16 @@ impl Vectorized for CrossAdjoint<'_, '_> {
                 let (xq, inverse) = (x[q], inverse[q]);
                 let to = sines[at.clone()].iter_mut().zip(&mut cosines[at.clone()]).zip(&mut r2);
                 for (((sin, cos), r2), z) in to.zip(&zt[at]) {
-                    (*sin, *cos) = sin_cos_pi::<FMA>((xq - z) * inverse_p);
+                    (*sin, *cos) = sin_cos_pi::<I>((xq - z) * inverse_p);
                     let e = *sin * inverse;
-                    *r2 = fma::<FMA>(e, e, *r2);
+                    *r2 = fma::<I>(e, e, *r2);
                 }
             }
             h[..m].copy_from_slice(self.bar.row(n));
             for (h, r2) in h.chunks_exact_mut(LANES).zip(r2.chunks_exact(LANES)) {
                 for i in 0..LANES {
-                    let kappa = exp::<FMA>(-0.5 * r2[i]);
-                    kappa_sum[i] = fma::<FMA>(h[i], kappa, kappa_sum[i]);
+                    let kappa = exp::<I>(-0.5 * r2[i]);
+                    kappa_sum[i] = fma::<I>(h[i], kappa, kappa_sum[i]);
                     h[i] *= variance * kappa;
                 }
             }
@@ -146,8 +146,8 @@ impl Vectorized for CrossAdjoint<'_, '_> {
                         let slope = h[i] * scale * sin[i] * cos[i];
                         x_sum[i] += slope;
                         z_bar[i] -= slope;
-                        period_sum[i] = fma::<FMA>(slope, (xq - z[i]) * inverse_p, period_sum[i]);
-                        l_sum[i] = fma::<FMA>(h[i] * sin[i], sin[i], l_sum[i]);
+                        period_sum[i] = fma::<I>(slope, (xq - z[i]) * inverse_p, period_sum[i]);
+                        l_sum[i] = fma::<I>(h[i] * sin[i], sin[i], l_sum[i]);
                     }
                 }
                 if let Some(gx) = self.grad.x.as_deref_mut() {
@@ -174,8 +174,8 @@ impl Kernel for Periodic {
     fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
         let mut r2 = [0.0];
         let inverse = self.inverse_lengthscales();
-        distances::<false>(x, z, &inverse, 1.0 / self.period.get(), &mut r2);
-        self.variance.get() * exp::<false>(-0.5 * r2[0])
+        distances::<Portable>(x, z, &inverse, 1.0 / self.period.get(), &mut r2);
+        self.variance.get() * exp::<Portable>(-0.5 * r2[0])
     }
 
     fn eval_adjoint(&self, x: &[f64], z: &[f64], bar: f64, grad: PointGrad<'_>) {
@@ -185,7 +185,7 @@ impl Kernel for Periodic {
         grad.theta[0] += h / self.variance.get();
         for (q, inverse) in inverse.into_iter().enumerate() {
             let u = (x[q] - z[q]) * inverse_p;
-            let (sin, cos) = sin_cos_pi::<false>(u);
+            let (sin, cos) = sin_cos_pi::<Portable>(u);
             let slope = -h * PI * inverse_p * inverse * inverse * sin * cos;
             grad.x[q] += slope;
             grad.z[q] -= slope;

@@ -8,7 +8,7 @@
 use super::{Kernel, KernelGrad, PointGrad, expression, parameters};
 use crate::error::{Error, Result};
 use crate::fast::stationary::{LANES, pack};
-use crate::fast::vmath::{Vectorized, exp, fma, sin_cos_pi, vectorize};
+use crate::fast::vmath::{Instructions, Portable, Vectorized, exp, fma, sin_cos_pi, vectorize};
 use crate::mat::Mat;
 use crate::param::{Param, Transform};
 use crate::scratch::Buffer;
@@ -74,7 +74,7 @@ impl Waves {
     }
 
     #[inline(always)]
-    fn fill<const FMA: bool>(&mut self, x: &[f64], zt: &[f64], mu: &[f64], v: &[f64]) {
+    fn fill<I: Instructions>(&mut self, x: &[f64], zt: &[f64], mu: &[f64], v: &[f64]) {
         let Waves { envelope, sin, cos } = self;
         envelope.fill(0.0);
         sin.fill(0.0);
@@ -82,13 +82,13 @@ impl Waves {
             let (x, mu, v) = (x[q], 2.0 * mu[q], -2.0 * PI * PI * v[q]);
             for ((e, half_turns), z) in envelope.iter_mut().zip(sin.iter_mut()).zip(z) {
                 let tau = x - z;
-                *e = fma::<FMA>(tau * tau, v, *e);
-                *half_turns = fma::<FMA>(tau, mu, *half_turns);
+                *e = fma::<I>(tau * tau, v, *e);
+                *half_turns = fma::<I>(tau, mu, *half_turns);
             }
         }
         for ((e, s), c) in envelope.iter_mut().zip(sin).zip(cos) {
-            *e = exp::<FMA>(*e);
-            (*s, *c) = sin_cos_pi::<FMA>(*s);
+            *e = exp::<I>(*e);
+            (*s, *c) = sin_cos_pi::<I>(*s);
         }
     }
 }
@@ -103,14 +103,14 @@ struct Cross<'a> {
 impl Vectorized for Cross<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<I: Instructions>(self) {
         let (zt, padded) = pack(self.z);
         let mut waves = Waves::new(padded);
         self.out.fill(0.0);
         for n in 0..self.x.rows() {
             for c in 0..self.kernel.components() {
                 let (w, mu, v) = self.kernel.component(c);
-                waves.fill::<FMA>(self.x.row(n), &zt, mu, v);
+                waves.fill::<I>(self.x.row(n), &zt, mu, v);
                 let terms = waves.envelope.iter().zip(&waves.cos);
                 self.out.row_mut(n).iter_mut().zip(terms).for_each(|(out, (e, cos))| *out += w * e * cos);
             }
@@ -129,7 +129,7 @@ struct CrossAdjoint<'a, 'g> {
 impl Vectorized for CrossAdjoint<'_, '_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(mut self) {
+    fn run<I: Instructions>(mut self) {
         let (m, dim, components) = (self.z.rows(), self.kernel.dim, self.kernel.components());
         let (zt, padded) = pack(self.z);
         let mut waves = Waves::new(padded);
@@ -139,7 +139,7 @@ impl Vectorized for CrossAdjoint<'_, '_> {
             bar[..m].copy_from_slice(self.bar.row(n));
             for c in 0..components {
                 let (w, mu, v) = self.kernel.component(c);
-                waves.fill::<FMA>(x, &zt, mu, v);
+                waves.fill::<I>(x, &zt, mu, v);
                 let mut w_sum = 0.0;
                 // From here on cos and sin carry bar · w · envelope.
                 for i in 0..padded {
@@ -158,11 +158,11 @@ impl Vectorized for CrossAdjoint<'_, '_> {
                     for ((cos, sin), (z, z_bar)) in lanes.zip(places) {
                         for i in 0..LANES {
                             let tau = x[q] - z[i];
-                            let slope = fma::<FMA>(tau * tau_scale, cos[i], phase_scale * sin[i]);
+                            let slope = fma::<I>(tau * tau_scale, cos[i], phase_scale * sin[i]);
                             x_sum[i] += slope;
                             z_bar[i] -= slope;
-                            mu_sum[i] = fma::<FMA>(tau, sin[i], mu_sum[i]);
-                            v_sum[i] = fma::<FMA>(tau * tau, cos[i], v_sum[i]);
+                            mu_sum[i] = fma::<I>(tau, sin[i], mu_sum[i]);
+                            v_sum[i] = fma::<I>(tau * tau, cos[i], v_sum[i]);
                         }
                     }
                     if let Some(gx) = self.grad.x.as_deref_mut() {
@@ -190,7 +190,7 @@ impl Kernel for SpectralMixture {
         (0..self.components())
             .map(|c| {
                 let (w, mu, v) = self.component(c);
-                waves.fill::<false>(x, z, mu, v);
+                waves.fill::<Portable>(x, z, mu, v);
                 w * waves.envelope[0] * waves.cos[0]
             })
             .sum()
@@ -201,7 +201,7 @@ impl Kernel for SpectralMixture {
         let mut waves = Waves::new(1);
         for c in 0..components {
             let (w, mu, v) = self.component(c);
-            waves.fill::<false>(x, z, mu, v);
+            waves.fill::<Portable>(x, z, mu, v);
             let (e, sin, cos) = (bar * waves.envelope[0], waves.sin[0], waves.cos[0]);
             grad.theta[c] += e * cos;
             for q in 0..dim {

@@ -56,7 +56,7 @@ pub mod shape {
                 const NAME: &'static str = $name;
                 const FORM: Form = Form::$shape;
                 fn kappa(r2: f64, alpha: f64) -> (f64, f64) {
-                    stationary::kappa::<Self, false>(r2, alpha)
+                    stationary::kappa::<Self, crate::fast::vmath::Portable>(r2, alpha)
                 }
             }
         )+};

@@ -4,7 +4,7 @@
 //! costs little more than half a full one. A factor that solves for many matrices is packed once.
 
 use crate::fast::vmath::Numbers;
-use crate::fast::vmath::{Laned, Lanes, in_lanes};
+use crate::fast::vmath::{Instructions, Laned, Lanes, in_lanes};
 use crate::mat::Mat;
 use crate::scratch::Buffer;
 
@@ -37,24 +37,24 @@ struct AbtLower<'a> {
 impl Laned for AbtLower<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
+    fn run<I: Instructions, const L: usize>(self) {
         match L {
-            8 => self.tiles::<FMA, L, 4>(),
-            _ => self.tiles::<FMA, L, 3>(),
+            8 => self.tiles::<I, L, 4>(),
+            _ => self.tiles::<I, L, 3>(),
         }
     }
 }
 
 impl AbtLower<'_> {
     #[inline(always)]
-    fn tiles<const FMA: bool, const L: usize, const COLS: usize>(self) {
+    fn tiles<I: Instructions, const L: usize, const COLS: usize>(self) {
         let m = self.a.rows();
         for top in (0..m).step_by(ROWS) {
             let a: [&[f64]; ROWS] = std::array::from_fn(|r| self.a.row((top + r).min(m - 1)));
             let below = (top + ROWS).min(m);
             for left in (0..below).step_by(COLS) {
                 let b: [&[f64]; COLS] = std::array::from_fn(|c| self.b.row((left + c).min(m - 1)));
-                let tile = dots::<FMA, L, COLS>(a, b);
+                let tile = dots::<I, L, COLS>(a, b);
                 for (i, tile) in (top..below).zip(&tile) {
                     for (j, dot) in (left..=i).zip(tile) {
                         self.out[(i, j)] += self.alpha * dot;
@@ -67,13 +67,13 @@ impl AbtLower<'_> {
 
 /// All dot products of rows of `a` with rows of `b`.
 #[inline(always)]
-fn dots<const FMA: bool, const L: usize, const COLS: usize>(
+fn dots<I: Instructions, const L: usize, const COLS: usize>(
     a: [&[f64]; ROWS],
     b: [&[f64]; COLS],
 ) -> [[f64; COLS]; ROWS] {
     let n = a[0].len() / L;
-    let whole = a.map(|row| &<Lanes<FMA, L> as Numbers>::read(row)[..n]);
-    let others = b.map(|row| &<Lanes<FMA, L> as Numbers>::read(row)[..n]);
+    let whole = a.map(|row| &<Lanes<I, L> as Numbers>::read(row)[..n]);
+    let others = b.map(|row| &<Lanes<I, L> as Numbers>::read(row)[..n]);
     let mut sums = [[Lanes::ZERO; COLS]; ROWS];
     for k in 0..n {
         let other = others.map(|row| row[k]);
@@ -147,13 +147,13 @@ struct Solve<'a> {
 impl Laned for Solve<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(mut self) {
+    fn run<I: Instructions, const L: usize>(mut self) {
         let registers = self.b.cols() / L;
         for at in (0..registers - registers % 2).step_by(2) {
-            self.columns::<FMA, L, 2>(at);
+            self.columns::<I, L, 2>(at);
         }
         if !registers.is_multiple_of(2) {
-            self.columns::<FMA, L, 1>(registers - 1);
+            self.columns::<I, L, 1>(registers - 1);
         }
     }
 }
@@ -161,18 +161,18 @@ impl Laned for Solve<'_> {
 impl Solve<'_> {
     /// V registers of columns from `at` on.
     #[inline(always)]
-    fn columns<const FMA: bool, const L: usize, const V: usize>(&mut self, at: usize) {
+    fn columns<I: Instructions, const L: usize, const V: usize>(&mut self, at: usize) {
         let Solver { m, fives, inverse } = self.l;
         let registers = self.b.cols() / L;
-        let b: &[Lanes<FMA, L>] = Numbers::read(self.b.as_slice());
-        let out: &mut [Lanes<FMA, L>] = Numbers::read_mut(self.out.as_mut_slice());
+        let b: &[Lanes<I, L>] = Numbers::read(self.b.as_slice());
+        let out: &mut [Lanes<I, L>] = Numbers::read_mut(self.out.as_mut_slice());
         let mut rest = &fives[..];
         for top in (0..*m).step_by(FIVE) {
             let rows = FIVE.min(m - top);
             let (panel, others) = rest.split_at(top + rows);
             let (above, own) = panel.split_at(top);
             rest = others;
-            let mut sums: [[Lanes<FMA, L>; V]; FIVE] = std::array::from_fn(|r| {
+            let mut sums: [[Lanes<I, L>; V]; FIVE] = std::array::from_fn(|r| {
                 let from = (top + r).min(m - 1) * registers + at;
                 std::array::from_fn(|v| b[from + v])
             });
@@ -195,10 +195,10 @@ impl Solve<'_> {
 
 /// sums − five lineᵀ, from row `from` on.
 #[inline(always)]
-fn less<const FMA: bool, const L: usize, const V: usize>(
-    sums: &mut [[Lanes<FMA, L>; V]; FIVE],
+fn less<I: Instructions, const L: usize, const V: usize>(
+    sums: &mut [[Lanes<I, L>; V]; FIVE],
     five: &[f64; FIVE],
-    line: &[Lanes<FMA, L>; V],
+    line: &[Lanes<I, L>; V],
     from: usize,
 ) {
     for r in from..FIVE {

@@ -5,7 +5,7 @@
 //! matrix are prefetched.
 
 use crate::fast::vmath::Numbers;
-use crate::fast::vmath::{CACHE_LINE, Laned, Lanes, even_groups, groups, in_lanes, prefetch};
+use crate::fast::vmath::{CACHE_LINE, Instructions, Laned, Lanes, even_groups, groups, in_lanes, prefetch};
 use crate::mat::Mat;
 use crate::scratch::{self, Buffer};
 use std::ops::Range;
@@ -28,10 +28,10 @@ const fn widest(lanes: usize) -> (usize, usize) {
 
 /// sums + a bᵀ.
 #[inline(always)]
-fn add_line<const FMA: bool, const L: usize, const V: usize, const R: usize>(
+fn add_line<I: Instructions, const L: usize, const V: usize, const R: usize>(
     a: [f64; R],
-    b: &[Lanes<FMA, L>; V],
-    sums: &mut [[Lanes<FMA, L>; V]; R],
+    b: &[Lanes<I, L>; V],
+    sums: &mut [[Lanes<I, L>; V]; R],
 ) {
     for r in 0..R {
         let a = Lanes::all(a[r]);
@@ -65,7 +65,7 @@ struct Tn<'a> {
 impl Laned for Tn<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
+    fn run<I: Instructions, const L: usize>(self) {
         let (m, d) = (self.out.rows(), self.out.cols());
         let (tiles, width) = (m.div_ceil(FIVE), widest(L).0 * L);
         let mut fives = Buffer::filled([0.0; FIVE], tiles * TN_LINES);
@@ -84,10 +84,10 @@ impl Laned for Tn<'_> {
             for (left, sums) in panels {
                 let rows = Rows { b, left, first: c == 0, of: &self };
                 match (d - left).div_ceil(L).min(widest(L).0) {
-                    1 => rows.along::<FMA, L, 1>(&fives, &mut panel, sums),
-                    3 if L == 8 => rows.along::<FMA, L, 3>(&fives, &mut panel, sums),
-                    4 if L == 8 => rows.along::<FMA, L, 4>(&fives, &mut panel, sums),
-                    _ => rows.along::<FMA, L, 2>(&fives, &mut panel, sums),
+                    1 => rows.along::<I, L, 1>(&fives, &mut panel, sums),
+                    3 if L == 8 => rows.along::<I, L, 3>(&fives, &mut panel, sums),
+                    4 if L == 8 => rows.along::<I, L, 4>(&fives, &mut panel, sums),
+                    _ => rows.along::<I, L, 2>(&fives, &mut panel, sums),
                 }
             }
         }
@@ -120,7 +120,7 @@ impl Rows<'_, '_> {
     /// first tile copies lines to the panel as it uses them. The second prefetches those of the next panel, as does the first
     /// where there is no second. Where all columns are wanted, the third prefetches part of the rows that follow.
     #[inline(always)]
-    fn along<const FMA: bool, const L: usize, const V: usize>(
+    fn along<I: Instructions, const L: usize, const V: usize>(
         &self,
         fives: &[[f64; FIVE]],
         panel: &mut [f64],
@@ -130,7 +130,7 @@ impl Rows<'_, '_> {
         let width = (d - self.left).min(V * L);
         let from = self.of.columns.start + self.left;
         let next = if self.left + width < d { from + width } else { b.len() + self.of.columns.start };
-        let panel: &mut [[Lanes<FMA, L>; V]] = &mut Numbers::read_mut(panel)[..b.len() / stride];
+        let panel: &mut [[Lanes<I, L>; V]] = &mut Numbers::read_mut(panel)[..b.len() / stride];
         let whole = width == V * L;
         if !whole {
             // Beyond the last column the numbers are arbitrary, and their sums are not used.
@@ -140,20 +140,20 @@ impl Rows<'_, '_> {
                 }
             }
         }
-        let sums: &mut [[[Lanes<FMA, L>; V]; FIVE]] = Numbers::read_mut(sums);
+        let sums: &mut [[[Lanes<I, L>; V]; FIVE]] = Numbers::read_mut(sums);
         let only = sums.len() == 1;
         for (t, (fives, sums)) in fives.chunks_exact(TN_LINES).zip(sums).enumerate() {
             let new = match t {
                 0 if whole && only => {
-                    self.tile::<FMA, L, V, COPY_AND_FETCH>(fives, panel, from, (next, stride))
+                    self.tile::<I, L, V, COPY_AND_FETCH>(fives, panel, from, (next, stride))
                 }
-                0 if whole => self.tile::<FMA, L, V, COPY>(fives, panel, from, (0, 0)),
-                1 => self.tile::<FMA, L, V, FETCH>(fives, panel, from, (next, stride)),
+                0 if whole => self.tile::<I, L, V, COPY>(fives, panel, from, (0, 0)),
+                1 => self.tile::<I, L, V, FETCH>(fives, panel, from, (next, stride)),
                 2 if d == stride => {
                     let ahead = (b.len() + self.left * TN_LINES, V * L);
-                    self.tile::<FMA, L, V, FETCH>(fives, panel, from, ahead)
+                    self.tile::<I, L, V, FETCH>(fives, panel, from, ahead)
                 }
-                _ => self.tile::<FMA, L, V, READ>(fives, panel, from, (0, 0)),
+                _ => self.tile::<I, L, V, READ>(fives, panel, from, (0, 0)),
             };
             for r in 0..FIVE {
                 for v in 0..V {
@@ -165,17 +165,17 @@ impl Rows<'_, '_> {
 
     /// The sums of a tile over the lines of a panel. With each line it prefetches a line of b, `step` numbers after the last.
     #[inline(always)]
-    fn tile<const FMA: bool, const L: usize, const V: usize, const KIND: u8>(
+    fn tile<I: Instructions, const L: usize, const V: usize, const KIND: u8>(
         &self,
         fives: &[[f64; FIVE]],
-        panel: &mut [[Lanes<FMA, L>; V]],
+        panel: &mut [[Lanes<I, L>; V]],
         from: usize,
         (mut ahead, step): (usize, usize),
-    ) -> [[Lanes<FMA, L>; V]; FIVE] {
+    ) -> [[Lanes<I, L>; V]; FIVE] {
         let mut sums = [[Lanes::ZERO; V]; FIVE];
         for ((five, line), row) in fives.iter().zip(panel).zip(self.b.chunks_exact(self.of.stride)) {
             if KIND == COPY || KIND == COPY_AND_FETCH {
-                let own: &[[Lanes<FMA, L>; V]] = Numbers::read(&row[from..from + V * L]);
+                let own: &[[Lanes<I, L>; V]] = Numbers::read(&row[from..from + V * L]);
                 *line = own[0];
             }
             if KIND == FETCH || KIND == COPY_AND_FETCH {
@@ -220,7 +220,7 @@ struct Pack<'a>(&'a Mat);
 impl Laned for Pack<'_> {
     type Out = Packed;
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) -> Packed {
+    fn run<I: Instructions, const L: usize>(self) -> Packed {
         let (m, d) = (self.0.rows(), self.0.cols());
         let mut numbers = Buffer::filled(0.0, m.div_ceil(L) * L * d);
         let mut rest = &mut numbers[..];
@@ -249,7 +249,7 @@ struct Nt<'a> {
 impl Laned for Nt<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
+    fn run<I: Instructions, const L: usize>(self) {
         let (m, d) = self.b.shape;
         debug_assert_eq!(self.b.lanes, L);
         for (a, out) in self.a.chunks(ROWS * d).zip(self.out.chunks_mut(ROWS * m)) {
@@ -260,10 +260,10 @@ impl Laned for Nt<'_> {
                     rest = others;
                     let own = (lines.clone(), registers.start * L..(registers.end * L).min(m));
                     match registers.len() {
-                        1 => self.b.along::<FMA, L, 1, EIGHT>(self.scale, a, panel, own, out),
-                        2 if L == 8 => self.b.along::<FMA, L, 2, EIGHT>(self.scale, a, panel, own, out),
-                        3 if L == 8 => self.b.along::<FMA, L, 3, EIGHT>(self.scale, a, panel, own, out),
-                        _ => self.b.along::<FMA, L, 2, FIVE>(self.scale, a, panel, own, out),
+                        1 => self.b.along::<I, L, 1, EIGHT>(self.scale, a, panel, own, out),
+                        2 if L == 8 => self.b.along::<I, L, 2, EIGHT>(self.scale, a, panel, own, out),
+                        3 if L == 8 => self.b.along::<I, L, 3, EIGHT>(self.scale, a, panel, own, out),
+                        _ => self.b.along::<I, L, 2, FIVE>(self.scale, a, panel, own, out),
                     }
                 }
             }
@@ -275,7 +275,7 @@ impl Packed {
     /// Writes the columns of the product that belong to a panel; adds to them unless its lines are the first. With the first
     /// panel, the next rows are prefetched.
     #[inline(always)]
-    fn along<const FMA: bool, const L: usize, const V: usize, const R: usize>(
+    fn along<I: Instructions, const L: usize, const V: usize, const R: usize>(
         &self,
         scale: f64,
         a: &[f64],
@@ -284,7 +284,7 @@ impl Packed {
         out: &mut [f64],
     ) {
         let (m, d) = self.shape;
-        let panel: &[[Lanes<FMA, L>; V]] = Numbers::read(panel);
+        let panel: &[[Lanes<I, L>; V]] = Numbers::read(panel);
         let (parts, last) = panel.as_chunks::<CACHE_LINE>();
         for (a, out) in a.chunks(R * d).zip(out.chunks_mut(R * m)) {
             let rows: [&[f64]; R] = std::array::from_fn(|r| {

@@ -20,7 +20,7 @@ use super::dot;
 use crate::blocks;
 use crate::error::{Error, Result};
 use crate::fast::vmath::Numbers;
-use crate::fast::vmath::{Laned, Lanes, Vectorized, fma, in_lanes, vectorize};
+use crate::fast::vmath::{Instructions, Laned, Lanes, Vectorized, fma, in_lanes, vectorize};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -151,47 +151,47 @@ struct TwoLoops<'a> {
 impl Laned for TwoLoops<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
+    fn run<I: Instructions, const L: usize>(self) {
         match L {
-            LANES => self.pairs::<FMA, L, 1>(),
-            _ => self.pairs::<FMA, L, 2>(),
+            LANES => self.pairs::<I, L, 1>(),
+            _ => self.pairs::<I, L, 2>(),
         }
     }
 }
 
 impl TwoLoops<'_> {
     #[inline(always)]
-    fn pairs<const FMA: bool, const L: usize, const V: usize>(self) {
+    fn pairs<I: Instructions, const L: usize, const V: usize>(self) {
         let TwoLoops { of, g, alpha } = self;
         let n = g.len();
         let (s, y) = (|i: usize| &of.s[i * n..][..n], |i: usize| &of.y[i * n..][..n]);
         // What is still to be added.
         let (mut by, mut to_add) = (0.0, y(of.at(0)));
         for i in of.places() {
-            alpha[i] = of.rho[i] * add_and_dot::<FMA, L, V>(g, by, to_add, 1.0, s(i));
+            alpha[i] = of.rho[i] * add_and_dot::<I, L, V>(g, by, to_add, 1.0, s(i));
             (by, to_add) = (-alpha[i], y(i));
         }
         let mut scale = of.gamma;
         for i in of.places().rev() {
-            let beta = of.rho[i] * add_and_dot::<FMA, L, V>(g, by, to_add, scale, y(i));
+            let beta = of.rho[i] * add_and_dot::<I, L, V>(g, by, to_add, scale, y(i));
             (by, to_add, scale) = (alpha[i] - beta, s(i), 1.0);
         }
-        add_and_dot::<FMA, L, V>(g, by, to_add, scale, to_add);
+        add_and_dot::<I, L, V>(g, by, to_add, scale, to_add);
     }
 }
 
 /// g ← scale (g + by · add), and the product of that with another vector, in [`LANES`] interleaved sums.
 #[inline(always)]
-fn add_and_dot<const FMA: bool, const L: usize, const V: usize>(
+fn add_and_dot<I: Instructions, const L: usize, const V: usize>(
     g: &mut [f64],
     by: f64,
     add: &[f64],
     scale: f64,
     with: &[f64],
 ) -> f64 {
-    let read = <[Lanes<FMA, L>; V]>::read;
-    let mut sums = [Lanes::<FMA, L>::ZERO; V];
-    let whole: &mut [[Lanes<FMA, L>; V]] = Numbers::read_mut(g);
+    let read = <[Lanes<I, L>; V]>::read;
+    let mut sums = [Lanes::<I, L>::ZERO; V];
+    let whole: &mut [[Lanes<I, L>; V]] = Numbers::read_mut(g);
     for ((g, add), with) in whole.iter_mut().zip(read(add)).zip(read(with)) {
         for v in 0..V {
             g[v] = (g[v] + add[v] * by) * scale;
@@ -309,7 +309,7 @@ struct Multiply<'a> {
 impl Vectorized for Multiply<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<I: Instructions>(self) {
         let n = self.g.len();
         let (g, g_rest) = self.g[self.at.clone()].as_chunks::<LANES>();
         let (new, new_rest) = self.y[self.at.clone()].as_chunks::<LANES>();
@@ -320,10 +320,10 @@ impl Vectorized for Multiply<'_> {
             let mut lanes = [[0.0; LANES]; PRODUCTS];
             for (((s, y), g), new) in s.iter().zip(y).zip(g).zip(new) {
                 for k in 0..LANES {
-                    lanes[0][k] = fma::<FMA>(s[k], g[k], lanes[0][k]);
-                    lanes[1][k] = fma::<FMA>(y[k], g[k], lanes[1][k]);
-                    lanes[2][k] = fma::<FMA>(s[k], new[k], lanes[2][k]);
-                    lanes[3][k] = fma::<FMA>(y[k], new[k], lanes[3][k]);
+                    lanes[0][k] = fma::<I>(s[k], g[k], lanes[0][k]);
+                    lanes[1][k] = fma::<I>(y[k], g[k], lanes[1][k]);
+                    lanes[2][k] = fma::<I>(s[k], new[k], lanes[2][k]);
+                    lanes[3][k] = fma::<I>(y[k], new[k], lanes[3][k]);
                 }
             }
             *sums = lanes.map(|lanes| lanes.iter().sum());
@@ -348,13 +348,13 @@ struct Combine<'a> {
 impl Vectorized for Combine<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<I: Instructions>(self) {
         self.out.iter_mut().for_each(|out| *out *= self.of.gamma);
         for (i, [a, b]) in self.weights.iter().enumerate() {
             let own = i * self.n + self.at.start..i * self.n + self.at.end;
             let pair = self.of.s[own.clone()].iter().zip(&self.of.y[own]);
             for (out, (s, y)) in self.out.iter_mut().zip(pair) {
-                *out = fma::<FMA>(*a, *s, fma::<FMA>(*b, *y, *out));
+                *out = fma::<I>(*a, *s, fma::<I>(*b, *y, *out));
             }
         }
     }

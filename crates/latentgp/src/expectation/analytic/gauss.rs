@@ -6,7 +6,7 @@
 
 use super::pair::{Factor, PairAt};
 use super::tile::{BLOCK, Group, HALF, Rows, Tile, add_squares};
-use crate::fast::vmath::{Laned, Lanes, exp2_decay_lanes, exp2_m1_lanes, groups};
+use crate::fast::vmath::{Instructions, Laned, Lanes, exp2_decay_lanes, exp2_m1_lanes, groups};
 use crate::mat::Mat;
 use crate::scratch::Buffer;
 use std::f64::consts::LOG2_E;
@@ -17,7 +17,7 @@ pub(super) type Visit<'v> = dyn FnMut(usize, &[f64]) + 'v;
 
 /// 1/√product, with 0 beyond the first `count` lanes.
 #[inline(always)]
-fn roots<const FMA: bool, const L: usize>(product: Lanes<FMA, L>, count: usize) -> Lanes<FMA, L> {
+fn roots<I: Instructions, const L: usize>(product: Lanes<I, L>, count: usize) -> Lanes<I, L> {
     let mut roots = Lanes::ONE / product.sqrt();
     if count < L {
         roots.0[count..].fill(0.0);
@@ -27,13 +27,13 @@ fn roots<const FMA: bool, const L: usize>(product: Lanes<FMA, L>, count: usize) 
 
 /// Loads some points, with the `EXPONENTS` of 2 or δ alone, and returns √∏D, with 0 in lanes without a point.
 #[inline(always)]
-pub(super) fn load<const FMA: bool, const EXPONENTS: bool, const L: usize>(
-    group: &mut Group<FMA, L>,
+pub(super) fn load<I: Instructions, const EXPONENTS: bool, const L: usize>(
+    group: &mut Group<I, L>,
     at: &PairAt<'_>,
     points: Range<usize>,
-) -> Lanes<FMA, L> {
+) -> Lanes<I, L> {
     let (a, b) = (&at.pair.t.precision[..], &at.pair.u.precision[..]);
-    let (all, count) = (Lanes::<FMA, L>::all, points.len());
+    let (all, count) = (Lanes::<I, L>::all, points.len());
     let mut product = Lanes::ONE;
     group.load(at.q, points);
     for (((a, b), var), e) in a.iter().zip(b).zip(&group.var).zip(&mut group.exponents) {
@@ -49,23 +49,23 @@ pub(super) fn load<const FMA: bool, const EXPONENTS: bool, const L: usize>(
 }
 
 /// A term by itself at the points of a group: √∏D exp(Σ_q −½Dbδ²).
-pub(super) struct Single<'t, const FMA: bool, const L: usize> {
+pub(super) struct Single<'t, I: Instructions, const L: usize> {
     precision: &'t [f64],
     /// The factor of δ² of each dimension in the exponent of 2.
-    sides: Buffer<Lanes<FMA, L>>,
+    sides: Buffer<Lanes<I, L>>,
     /// A number for each inducing input, point after point: values, or their F̄.
     pub lines: Buffer<f64>,
 }
 
-impl<'t, const FMA: bool, const L: usize> Single<'t, FMA, L> {
-    pub fn new(precision: &'t [f64], group: &Group<FMA, L>) -> Self {
+impl<'t, I: Instructions, const L: usize> Single<'t, I, L> {
+    pub fn new(precision: &'t [f64], group: &Group<I, L>) -> Self {
         let sides = Buffer::filled(Lanes::ZERO, precision.len());
         Single { precision, sides, lines: Buffer::filled(0.0, L * group.right.len() * BLOCK) }
     }
 
     /// Loads the points of the group, and returns √∏D, with 0 in lanes without a point.
     #[inline(always)]
-    pub fn load(&mut self, group: &Group<FMA, L>, count: usize) -> Lanes<FMA, L> {
+    pub fn load(&mut self, group: &Group<I, L>, count: usize) -> Lanes<I, L> {
         let mut product = Lanes::ONE;
         for ((b, var), side) in self.precision.iter().zip(&group.var).zip(&mut self.sides) {
             let grown = Lanes::ONE + *var * *b;
@@ -77,7 +77,7 @@ impl<'t, const FMA: bool, const L: usize> Single<'t, FMA, L> {
 
     /// The exponentials of block `c`.
     #[inline(always)]
-    pub fn values(&self, group: &Group<FMA, L>, c: usize) -> Rows<FMA, L> {
+    pub fn values(&self, group: &Group<I, L>, c: usize) -> Rows<I, L> {
         let mut exponents = [Lanes::ZERO; BLOCK];
         for (side, delta) in self.sides.iter().zip(&group.delta[c * (group.dim + 1)..]) {
             add_squares(&mut exponents, *side, delta);
@@ -91,9 +91,9 @@ impl<'t, const FMA: bool, const L: usize> Single<'t, FMA, L> {
     #[inline(always)]
     fn each_row(
         &mut self,
-        group: &Group<FMA, L>,
+        group: &Group<I, L>,
         points: Range<usize>,
-        kept: &mut [Rows<FMA, L>],
+        kept: &mut [Rows<I, L>],
         visit: &mut Visit<'_>,
     ) {
         let (factor, width) = (self.load(group, points.len()), self.lines.len() / L);
@@ -128,19 +128,19 @@ pub(super) struct Sum<'t, 'v> {
 impl Laned for Sum<'_, '_> {
     type Out = Buffer<f64>;
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) -> Buffer<f64> {
+    fn run<I: Instructions, const L: usize>(self) -> Buffer<f64> {
         let shape = self.at.pair.shape();
         debug_assert!(self.kept.as_ref().is_none_or(|kept| {
             kept.len() >= shape.numbers(self.at.points.len()) && (!shape.same || self.visit.is_some())
         }));
-        let mut group = Group::<FMA, L>::new(self.at.z, shape);
+        let mut group = Group::<I, L>::new(self.at.z, shape);
         let mut single = self.visit.map(|visit| (Single::new(&self.at.pair.u.precision, &group), visit));
-        let mut sums: Buffer<Tile<FMA, L>> = Buffer::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
+        let mut sums: Buffer<Tile<I, L>> = Buffer::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         for points in groups(self.at.points.clone(), L) {
-            let factor = load::<FMA, true, L>(&mut group, &self.at, points.clone());
+            let factor = load::<I, true, L>(&mut group, &self.at, points.clone());
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
-            let (blocks, tiles) = shape.split_kept_mut::<FMA, L>(kept);
+            let (blocks, tiles) = shape.split_kept_mut::<I, L>(kept);
             if let Some((single, visit)) = &mut single {
                 single.each_row(&group, points, blocks, visit);
             }
@@ -186,16 +186,16 @@ pub(super) struct Covariance<'t> {
 impl Laned for Covariance<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
+    fn run<I: Instructions, const L: usize>(self) {
         let PairAt { pair, q, z, points } = self.at;
         let (m, shape) = (z.rows(), pair.shape());
         debug_assert!(self.kept.as_ref().is_none_or(|kept| kept.len() >= shape.numbers(points.len())));
         let Factor { precision: a, scale, .. } = pair.u;
-        let mut group = Group::<FMA, L>::new(z, shape);
+        let mut group = Group::<I, L>::new(z, shape);
         let mut single = Single::new(a, &group);
-        let mut sums: Buffer<Tile<FMA, L>> = Buffer::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
+        let mut sums: Buffer<Tile<I, L>> = Buffer::filled([[Lanes::ZERO; HALF]; BLOCK], shape.tiles());
         // ψ1 of a kernel of variance 1.
-        let mut plain: Buffer<Rows<FMA, L>> = Buffer::filled([Lanes::ZERO; BLOCK], shape.row_blocks());
+        let mut plain: Buffer<Rows<I, L>> = Buffer::filled([Lanes::ZERO; BLOCK], shape.row_blocks());
         let mut kept = self.kept.map(|kept| kept.chunks_exact_mut(shape.kept::<L>()));
         let from = points.start;
         for points in groups(points, L) {
@@ -212,9 +212,9 @@ impl Laned for Covariance<'_> {
                 *e = [side, side, link * LOG2_E];
             }
             group.compute_deltas::<true>();
-            group.add_to_exponents(Lanes(grown.0.map(|g| 0.5 * LOG2_E * g.ln_1p())));
+            group.add_to_exponents(Lanes::of(grown.0.map(|g| 0.5 * LOG2_E * g.ln_1p())));
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
-            let (blocks, tiles) = shape.split_kept_mut::<FMA, L>(kept);
+            let (blocks, tiles) = shape.split_kept_mut::<I, L>(kept);
             // Lanes without a point have 0.
             plain.fill([Lanes::ZERO; BLOCK]);
             let first = points.start;

@@ -6,7 +6,7 @@
 use super::gauss::{Single, load};
 use super::pair::{Pair, PairAt, Slopes};
 use super::tile::{BLOCK, Group, HALF, Rows, Tile};
-use crate::fast::vmath::{CACHE_LINE, Laned, Lanes, groups, prefetch};
+use crate::fast::vmath::{CACHE_LINE, Instructions, Laned, Lanes, groups, prefetch};
 use crate::scratch::Buffer;
 use std::ops::Range;
 
@@ -26,17 +26,17 @@ pub(super) struct SingleBar<'g> {
 
 /// What the sums of one side of a pair give in one dimension: Σ rδ², Σ vδ and Σ rδ, of the products v of T with the
 /// other side's δ and r with 1.
-type Gathered<const FMA: bool, const L: usize> = [Lanes<FMA, L>; 3];
+type Gathered<I, const L: usize> = [Lanes<I, L>; 3];
 
 /// Gathers one side in dimension `q`, and takes w_r rδ − w_v v from its z̄. Sums, δ and z̄ have Q + 1 for each block.
 #[inline(always)]
-fn gather<const FMA: bool, const L: usize>(
+fn gather<I: Instructions, const L: usize>(
     (q, dim): (usize, usize),
-    sums: &[Rows<FMA, L>],
-    deltas: &[Rows<FMA, L>],
-    z_bar: &mut [Rows<FMA, L>],
-    (w_r, w_v): (Lanes<FMA, L>, Lanes<FMA, L>),
-) -> Gathered<FMA, L> {
+    sums: &[Rows<I, L>],
+    deltas: &[Rows<I, L>],
+    z_bar: &mut [Rows<I, L>],
+    (w_r, w_v): (Lanes<I, L>, Lanes<I, L>),
+) -> Gathered<I, L> {
     let mut all = [Lanes::ZERO; 3];
     let features = sums.chunks_exact(dim + 1).zip(deltas.chunks_exact(dim + 1));
     for ((sums, deltas), z_bar) in features.zip(z_bar.chunks_exact_mut(dim + 1)) {
@@ -54,24 +54,24 @@ fn gather<const FMA: bool, const L: usize>(
 
 /// What a term gives in one dimension, in its pair with itself and by itself: Σ rδ², Σ vδ, Σ tδ², and the sum of what z̄ gets,
 /// of which μ̄ is the opposite: what v and r give there cancels but for its part in D.
-struct Joined<const FMA: bool, const L: usize> {
-    square: Lanes<FMA, L>,
-    linked: Lanes<FMA, L>,
-    single: Lanes<FMA, L>,
-    moved: Lanes<FMA, L>,
+struct Joined<I: Instructions, const L: usize> {
+    square: Lanes<I, L>,
+    linked: Lanes<I, L>,
+    single: Lanes<I, L>,
+    moved: Lanes<I, L>,
 }
 
 /// Gathers a term in dimension `q`: both sides of its pair with itself, whose r are joined already, and its T by itself, one
 /// for each block. z̄ gets w_v v − (w_r r + w_t t) δ. All but T have Q + 1 for each block.
 #[inline(always)]
-fn gather_joined<const FMA: bool, const L: usize>(
+fn gather_joined<I: Instructions, const L: usize>(
     (q, dim): (usize, usize),
-    (left, right): (&[Rows<FMA, L>], &[Rows<FMA, L>]),
-    single: &[Rows<FMA, L>],
-    deltas: &[Rows<FMA, L>],
-    z_bar: &mut [Rows<FMA, L>],
-    [w_r, w_v, w_t]: [Lanes<FMA, L>; 3],
-) -> Joined<FMA, L> {
+    (left, right): (&[Rows<I, L>], &[Rows<I, L>]),
+    single: &[Rows<I, L>],
+    deltas: &[Rows<I, L>],
+    z_bar: &mut [Rows<I, L>],
+    [w_r, w_v, w_t]: [Lanes<I, L>; 3],
+) -> Joined<I, L> {
     let [mut square, mut linked, mut alone, mut moved] = [Lanes::ZERO; 4];
     let sums = left.chunks_exact(dim + 1).zip(right.chunks_exact(dim + 1)).zip(single);
     let inputs = deltas.chunks_exact(dim + 1).zip(z_bar.chunks_exact_mut(dim + 1));
@@ -92,12 +92,12 @@ fn gather_joined<const FMA: bool, const L: usize>(
 }
 
 /// μ̄ and S̄ of the points of a group, for each dimension.
-struct LaneBars<const FMA: bool, const L: usize> {
-    mean: Buffer<Lanes<FMA, L>>,
-    var: Buffer<Lanes<FMA, L>>,
+struct LaneBars<I: Instructions, const L: usize> {
+    mean: Buffer<Lanes<I, L>>,
+    var: Buffer<Lanes<I, L>>,
 }
 
-impl<const FMA: bool, const L: usize> LaneBars<FMA, L> {
+impl<I: Instructions, const L: usize> LaneBars<I, L> {
     fn new(dim: usize) -> Self {
         LaneBars { mean: Buffer::filled(Lanes::ZERO, dim), var: Buffer::filled(Lanes::ZERO, dim) }
     }
@@ -117,13 +117,13 @@ impl<const FMA: bool, const L: usize> LaneBars<FMA, L> {
 }
 
 /// Partial sums of gradients, one for each lane.
-struct LaneSlopes<const FMA: bool, const L: usize> {
-    total: Lanes<FMA, L>,
-    t_precision: Buffer<Lanes<FMA, L>>,
-    u_precision: Buffer<Lanes<FMA, L>>,
+struct LaneSlopes<I: Instructions, const L: usize> {
+    total: Lanes<I, L>,
+    t_precision: Buffer<Lanes<I, L>>,
+    u_precision: Buffer<Lanes<I, L>>,
 }
 
-impl<const FMA: bool, const L: usize> LaneSlopes<FMA, L> {
+impl<I: Instructions, const L: usize> LaneSlopes<I, L> {
     fn new(dim: usize) -> Self {
         let [t_precision, u_precision] = [(); 2].map(|()| Buffer::filled(Lanes::ZERO, dim));
         LaneSlopes { total: Lanes::ZERO, t_precision, u_precision }
@@ -135,10 +135,10 @@ impl<const FMA: bool, const L: usize> LaneSlopes<FMA, L> {
         &mut self,
         k: usize,
         pair: &Pair<'_>,
-        (var, d): (Lanes<FMA, L>, Lanes<FMA, L>),
-        (factor, total): (Lanes<FMA, L>, Lanes<FMA, L>),
-        (left, right): (Gathered<FMA, L>, Gathered<FMA, L>),
-        bars: &mut LaneBars<FMA, L>,
+        (var, d): (Lanes<I, L>, Lanes<I, L>),
+        (factor, total): (Lanes<I, L>, Lanes<I, L>),
+        (left, right): (Gathered<I, L>, Gathered<I, L>),
+        bars: &mut LaneBars<I, L>,
     ) {
         let (a, b) = (pair.t.precision[k], pair.u.precision[k]);
         let [aa, cc, first] = left;
@@ -160,10 +160,10 @@ impl<const FMA: bool, const L: usize> LaneSlopes<FMA, L> {
         &mut self,
         own: &mut Self,
         (k, a): (usize, f64),
-        var: Lanes<FMA, L>,
-        ([d, factor, total], [own_d, own_factor, own_total]): ([Lanes<FMA, L>; 3], [Lanes<FMA, L>; 3]),
-        sums: &Joined<FMA, L>,
-        bars: &mut LaneBars<FMA, L>,
+        var: Lanes<I, L>,
+        ([d, factor, total], [own_d, own_factor, own_total]): ([Lanes<I, L>; 3], [Lanes<I, L>; 3]),
+        sums: &Joined<I, L>,
+        bars: &mut LaneBars<I, L>,
     ) {
         let square = factor * sums.square;
         let apart = square - factor * sums.linked;
@@ -178,7 +178,7 @@ impl<const FMA: bool, const L: usize> LaneSlopes<FMA, L> {
     }
 
     fn add_to(self, slopes: &mut Slopes) {
-        let add = |to: &mut [f64], from: &[Lanes<FMA, L>]| {
+        let add = |to: &mut [f64], from: &[Lanes<I, L>]| {
             to.iter_mut().zip(from).for_each(|(to, lanes)| *to += lanes.sum());
         };
         slopes.total += self.total.sum();
@@ -188,7 +188,7 @@ impl<const FMA: bool, const L: usize> LaneSlopes<FMA, L> {
 }
 
 /// Adds lanes of z̄, Q + 1 for each block, to Q×count numbers.
-fn add_z<const FMA: bool, const L: usize>(dim: usize, lanes: &[Rows<FMA, L>], count: usize, to: &mut [f64]) {
+fn add_z<I: Instructions, const L: usize>(dim: usize, lanes: &[Rows<I, L>], count: usize, to: &mut [f64]) {
     for q in 0..dim {
         for i in 0..count {
             to[q * count + i] += lanes[i / BLOCK * (dim + 1) + q][i % BLOCK].sum();
@@ -198,7 +198,7 @@ fn add_z<const FMA: bool, const L: usize>(dim: usize, lanes: &[Rows<FMA, L>], co
 
 /// D = 1/(1 + pS).
 #[inline(always)]
-fn shrunk<const FMA: bool, const L: usize>(var: Lanes<FMA, L>, precision: f64) -> Lanes<FMA, L> {
+fn shrunk<I: Instructions, const L: usize>(var: Lanes<I, L>, precision: f64) -> Lanes<I, L> {
     Lanes::ONE / (Lanes::ONE + var * precision)
 }
 
@@ -218,12 +218,12 @@ pub(super) struct Pull<'t> {
 /// Adds T(δ', 1) to the sums of rows and Tᵀ(δ, 1) to those of half `h` of a block of columns. T, the values times their weights,
 /// begins with row `TOP`; `first` sums start from 0.
 #[inline(always)]
-fn add_tile<const FMA: bool, const TOP: usize, const L: usize>(
-    mut t: Tile<FMA, L>,
+fn add_tile<I: Instructions, const TOP: usize, const L: usize>(
+    mut t: Tile<I, L>,
     weights: &[[f64; HALF]; BLOCK],
     h: usize,
-    (delta, sums, first): (&[Rows<FMA, L>], &mut [Rows<FMA, L>], bool),
-    (other_delta, other_sums, other_first): (&[Rows<FMA, L>], &mut [Rows<FMA, L>], bool),
+    (delta, sums, first): (&[Rows<I, L>], &mut [Rows<I, L>], bool),
+    (other_delta, other_sums, other_first): (&[Rows<I, L>], &mut [Rows<I, L>], bool),
 ) {
     for r in TOP..BLOCK {
         for w in 0..HALF {
@@ -265,7 +265,7 @@ fn add_tile<const FMA: bool, const TOP: usize, const L: usize>(
 
 /// Prefetches a later tile: kept tiles are read once, in order.
 #[inline(always)]
-fn fetch_ahead<const FMA: bool, const L: usize>(tiles: &[Tile<FMA, L>]) {
+fn fetch_ahead<I: Instructions, const L: usize>(tiles: &[Tile<I, L>]) {
     const AHEAD: usize = 16;
     let size = BLOCK * HALF * L;
     (0..size).step_by(CACHE_LINE).for_each(|line| prefetch(tiles, AHEAD * size + line));
@@ -274,33 +274,33 @@ fn fetch_ahead<const FMA: bool, const L: usize>(tiles: &[Tile<FMA, L>]) {
 impl Laned for Pull<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
+    fn run<I: Instructions, const L: usize>(self) {
         let Pull { at, weights, kept, mut bars, slopes, single } = self;
         let PairAt { pair, z, ref points, .. } = at;
         let shape = pair.shape();
         debug_assert!(kept.is_none_or(|kept| kept.len() >= shape.numbers(points.len())));
         debug_assert!(single.is_none() || shape.same);
         let mut kept = kept.map(|kept| kept.chunks_exact(shape.kept::<L>()));
-        let mut group = Group::<FMA, L>::new(z, shape);
+        let mut group = Group::<I, L>::new(z, shape);
         let (dim, features) = (group.dim, group.dim + 1);
         let mut all = Buffer::filled([[0.0; HALF]; BLOCK], shape.tiles());
         shape.each_pair(|i, j, tile, r, w| all[tile][r][w] = weights[i * shape.cols + j]);
         // Sums of rows and of columns, and their z̄; where the terms are the same, z̄ is all in that of the columns.
         let lengths = [shape.row_blocks(), group.right.len()].map(|blocks| blocks * features);
-        let mut buffers = [lengths, lengths]
-            .map(|of| of.map(|count| Buffer::filled([Lanes::<FMA, L>::ZERO; BLOCK], count)));
+        let mut buffers =
+            [lengths, lengths].map(|of| of.map(|count| Buffer::filled([Lanes::<I, L>::ZERO; BLOCK], count)));
         let [[left, right], [left_z, right_z]] =
             buffers.each_mut().map(|pair| pair.each_mut().map(|buffer| &mut **buffer));
-        let (mut lanes, mut lane_bars) = (LaneSlopes::<FMA, L>::new(dim), LaneBars::<FMA, L>::new(dim));
-        let mut back = single.as_ref().map(|bar| SingleBack::<FMA, L>::new(bar.pair, &group));
+        let (mut lanes, mut lane_bars) = (LaneSlopes::<I, L>::new(dim), LaneBars::<I, L>::new(dim));
+        let mut back = single.as_ref().map(|bar| SingleBack::<I, L>::new(bar.pair, &group));
         let start = points.start;
         for points in groups(points.clone(), L) {
             let factor = match kept {
-                Some(_) => load::<FMA, false, L>(&mut group, &at, points.clone()),
-                None => load::<FMA, true, L>(&mut group, &at, points.clone()),
+                Some(_) => load::<I, false, L>(&mut group, &at, points.clone()),
+                None => load::<I, true, L>(&mut group, &at, points.clone()),
             };
             let kept = kept.as_mut().and_then(Iterator::next).unwrap_or_default();
-            let (blocks, tiles) = shape.split_kept::<FMA, L>(kept);
+            let (blocks, tiles) = shape.split_kept::<I, L>(kept);
             let mut tiles = tiles.iter();
             let mut weights = all.iter();
             for (b, sums) in left.chunks_exact_mut(features).enumerate() {
@@ -320,11 +320,11 @@ impl Laned for Pull<'_> {
                         match shape.top(b, c, h) {
                             0 => {
                                 let values = kept.copied().unwrap_or_else(|| group.values::<0>(b, c, h));
-                                add_tile::<FMA, 0, L>(values, weights, h, rows, columns);
+                                add_tile::<I, 0, L>(values, weights, h, rows, columns);
                             }
                             _ => {
                                 let values = kept.copied().unwrap_or_else(|| group.values::<HALF>(b, c, h));
-                                add_tile::<FMA, HALF, L>(values, weights, h, rows, columns);
+                                add_tile::<I, HALF, L>(values, weights, h, rows, columns);
                             }
                         }
                     }
@@ -381,15 +381,15 @@ impl Laned for Pull<'_> {
 }
 
 /// Working memory for the backward pass of a term by itself.
-struct SingleBack<'t, const FMA: bool, const L: usize> {
-    single: Single<'t, FMA, L>,
+struct SingleBack<'t, I: Instructions, const L: usize> {
+    single: Single<'t, I, L>,
     /// T of each block.
-    t: Buffer<Rows<FMA, L>>,
-    lanes: LaneSlopes<FMA, L>,
+    t: Buffer<Rows<I, L>>,
+    lanes: LaneSlopes<I, L>,
 }
 
-impl<'t, const FMA: bool, const L: usize> SingleBack<'t, FMA, L> {
-    fn new(pair: &'t Pair<'t>, group: &Group<FMA, L>) -> Self {
+impl<'t, I: Instructions, const L: usize> SingleBack<'t, I, L> {
+    fn new(pair: &'t Pair<'t>, group: &Group<I, L>) -> Self {
         SingleBack {
             single: Single::new(&pair.u.precision, group),
             t: Buffer::filled([Lanes::ZERO; BLOCK], group.right.len()),
@@ -403,10 +403,10 @@ impl<'t, const FMA: bool, const L: usize> SingleBack<'t, FMA, L> {
     fn weigh(
         &mut self,
         bar: &SingleBar<'_>,
-        group: &Group<FMA, L>,
+        group: &Group<I, L>,
         points: Range<usize>,
-        kept: &[Rows<FMA, L>],
-    ) -> (Lanes<FMA, L>, Lanes<FMA, L>) {
+        kept: &[Rows<I, L>],
+    ) -> (Lanes<I, L>, Lanes<I, L>) {
         let width = self.single.lines.len() / L;
         let factor = self.single.load(group, points.len());
         // F̄ is 0 beyond the last column, and √∏D in lanes without a point.
@@ -417,7 +417,7 @@ impl<'t, const FMA: bool, const L: usize> SingleBack<'t, FMA, L> {
         for (c, to) in self.t.iter_mut().enumerate() {
             let values = kept.get(c).copied().unwrap_or_else(|| self.single.values(group, c));
             for r in 0..BLOCK {
-                let bar = Lanes(std::array::from_fn(|l| self.single.lines[l * width + c * BLOCK + r]));
+                let bar = Lanes::of(std::array::from_fn(|l| self.single.lines[l * width + c * BLOCK + r]));
                 to[r] = bar * values[r];
                 total = factor.mul_add(to[r], total);
             }

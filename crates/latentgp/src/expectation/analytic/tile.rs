@@ -7,7 +7,7 @@
 
 use crate::expectation::Gaussians;
 use crate::fast::vmath::Numbers;
-use crate::fast::vmath::{Lanes, exp2_decay_lanes};
+use crate::fast::vmath::{Instructions, Lanes, exp2_decay_lanes};
 use crate::mat::Mat;
 use crate::scratch::Buffer;
 use std::ops::Range;
@@ -15,9 +15,9 @@ use std::ops::Range;
 pub(super) const BLOCK: usize = 4;
 pub(super) const HALF: usize = BLOCK / 2;
 /// A block of inducing inputs at L points.
-pub(super) type Rows<const FMA: bool, const L: usize> = [Lanes<FMA, L>; BLOCK];
+pub(super) type Rows<I, const L: usize> = [Lanes<I, L>; BLOCK];
 /// Pairs at L points.
-pub(super) type Tile<const FMA: bool, const L: usize> = [[Lanes<FMA, L>; HALF]; BLOCK];
+pub(super) type Tile<I, const L: usize> = [[Lanes<I, L>; HALF]; BLOCK];
 
 /// The numbers in the widest register of any machine.
 const MAX_LANES: usize = 8;
@@ -70,20 +70,17 @@ impl Shape {
 
     /// What L points keep, or nothing, as blocks and tiles.
     #[inline(always)]
-    pub fn split_kept<const FMA: bool, const L: usize>(
-        self,
-        kept: &[f64],
-    ) -> (&[Rows<FMA, L>], &[Tile<FMA, L>]) {
+    pub fn split_kept<I: Instructions, const L: usize>(self, kept: &[f64]) -> (&[Rows<I, L>], &[Tile<I, L>]) {
         let (blocks, tiles) = kept.split_at(kept.len().min(self.kept_blocks() * BLOCK * L));
         (Numbers::read(blocks), Numbers::read(tiles))
     }
 
     /// [`split_kept`](Self::split_kept), to write to.
     #[inline(always)]
-    pub fn split_kept_mut<const FMA: bool, const L: usize>(
+    pub fn split_kept_mut<I: Instructions, const L: usize>(
         self,
         kept: &mut [f64],
-    ) -> (&mut [Rows<FMA, L>], &mut [Tile<FMA, L>]) {
+    ) -> (&mut [Rows<I, L>], &mut [Tile<I, L>]) {
         let (blocks, tiles) = kept.split_at_mut(kept.len().min(self.kept_blocks() * BLOCK * L));
         (Numbers::read_mut(blocks), Numbers::read_mut(tiles))
     }
@@ -111,39 +108,39 @@ impl Shape {
 }
 
 /// Exponents of 2 in one dimension, left δ² + right δ'² + link δδ', at L points: left, right, link.
-pub(super) type Quadratic<const FMA: bool, const L: usize> = [Lanes<FMA, L>; 3];
+pub(super) type Quadratic<I, const L: usize> = [Lanes<I, L>; 3];
 
 /// All inducing inputs at L points.
-pub(super) struct Group<const FMA: bool, const L: usize> {
+pub(super) struct Group<I: Instructions, const L: usize> {
     pub shape: Shape,
     pub dim: usize,
     /// Q of z for each block.
     z: Buffer<[f64; BLOCK]>,
     /// (δ, 1) and link·δ: Q + 1 and Q for each block.
-    pub delta: Buffer<Rows<FMA, L>>,
-    linked: Buffer<Rows<FMA, L>>,
+    pub delta: Buffer<Rows<I, L>>,
+    linked: Buffer<Rows<I, L>>,
     /// The terms of the exponent that depend on the row alone, and on the column alone.
-    left: Buffer<Rows<FMA, L>>,
-    pub right: Buffer<Rows<FMA, L>>,
+    left: Buffer<Rows<I, L>>,
+    pub right: Buffer<Rows<I, L>>,
     /// μ, S and the exponents of each dimension.
-    pub mean: Buffer<Lanes<FMA, L>>,
-    pub var: Buffer<Lanes<FMA, L>>,
-    pub exponents: Buffer<Quadratic<FMA, L>>,
+    pub mean: Buffer<Lanes<I, L>>,
+    pub var: Buffer<Lanes<I, L>>,
+    pub exponents: Buffer<Quadratic<I, L>>,
 }
 
 /// sum + weight δ².
 #[inline(always)]
-pub(super) fn add_squares<const FMA: bool, const L: usize>(
-    sum: &mut Rows<FMA, L>,
-    weight: Lanes<FMA, L>,
-    delta: &Rows<FMA, L>,
+pub(super) fn add_squares<I: Instructions, const L: usize>(
+    sum: &mut Rows<I, L>,
+    weight: Lanes<I, L>,
+    delta: &Rows<I, L>,
 ) {
     for r in 0..BLOCK {
         sum[r] = (weight * delta[r]).mul_add(delta[r], sum[r]);
     }
 }
 
-impl<const FMA: bool, const L: usize> Group<FMA, L> {
+impl<I: Instructions, const L: usize> Group<I, L> {
     pub fn new(z: &Mat, shape: Shape) -> Self {
         let (dim, count) = (z.cols(), shape.rows.max(shape.cols));
         let blocks = count.div_ceil(BLOCK);
@@ -172,7 +169,7 @@ impl<const FMA: bool, const L: usize> Group<FMA, L> {
         for (of, to) in [(&at.mean, &mut self.mean), (&at.var, &mut self.var)] {
             let rows = rows.map(|n| &of.row(n)[..to.len()]);
             for (q, to) in to.iter_mut().enumerate() {
-                *to = Lanes(std::array::from_fn(|l| rows[l][q]));
+                *to = Lanes::of(std::array::from_fn(|l| rows[l][q]));
             }
         }
     }
@@ -217,7 +214,7 @@ impl<const FMA: bool, const L: usize> Group<FMA, L> {
 
     /// Adds a constant to every exponent.
     #[inline(always)]
-    pub fn add_to_exponents(&mut self, constant: Lanes<FMA, L>) {
+    pub fn add_to_exponents(&mut self, constant: Lanes<I, L>) {
         for row in self.left.as_flattened_mut() {
             *row += constant;
         }
@@ -225,7 +222,7 @@ impl<const FMA: bool, const L: usize> Group<FMA, L> {
 
     /// 2 to the exponents of block `b` of rows, from row `TOP`, with half `h` of block `c` of columns.
     #[inline(always)]
-    pub fn values<const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<FMA, L> {
+    pub fn values<const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<I, L> {
         let mut values = self.exponents::<TOP>(b, c, h);
         exp2_decay_lanes(values[TOP..].as_flattened_mut());
         values
@@ -233,7 +230,7 @@ impl<const FMA: bool, const L: usize> Group<FMA, L> {
 
     /// The exponents of block `b` of rows, from row `TOP`, with half `h` of block `c` of columns.
     #[inline(always)]
-    pub fn exponents<const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<FMA, L> {
+    pub fn exponents<const TOP: usize>(&self, b: usize, c: usize, h: usize) -> Tile<I, L> {
         let (dim, left, right) = (self.dim, &self.left[b], &self.right[c]);
         let mut out = [[Lanes::ZERO; HALF]; BLOCK];
         for r in TOP..BLOCK {

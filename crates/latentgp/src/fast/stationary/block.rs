@@ -1,7 +1,7 @@
 //! Blocks of stationary kernels and their adjoints, with Z packed as Q×M so that the inner loop runs along m.
 
 use super::shapes::kappa;
-use crate::fast::vmath::{Laned, Lanes, Numbers, Vectorized, fma};
+use crate::fast::vmath::{Instructions, Laned, Lanes, Numbers, Vectorized, fma};
 use crate::kernel::{KernelGrad, Shape, Stationary};
 use crate::mat::Mat;
 use crate::scratch::Buffer;
@@ -23,13 +23,13 @@ pub(crate) fn pack(z: &Mat) -> (Buffer<f64>, usize) {
 
 /// r2[m] = Σ_q ((x_q − z_qm)/ℓ_q)².
 #[inline(always)]
-pub(super) fn distances<const FMA: bool>(x: &[f64], zt: &[f64], inverse: &[f64], r2: &mut [f64]) {
+pub(super) fn distances<I: Instructions>(x: &[f64], zt: &[f64], inverse: &[f64], r2: &mut [f64]) {
     r2.fill(0.0);
     for (q, z) in zt.chunks_exact(r2.len()).enumerate() {
         let (x, inverse) = (x[q], inverse[q]);
         for (r2, z) in r2.iter_mut().zip(z) {
             let e = (x - z) * inverse;
-            *r2 = fma::<FMA>(e, e, *r2);
+            *r2 = fma::<I>(e, e, *r2);
         }
     }
 }
@@ -44,15 +44,15 @@ pub(super) struct Cross<'a, S: Shape> {
 impl<S: Shape> Vectorized for Cross<'_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<I: Instructions>(self) {
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
         let (variance, alpha) = (self.kernel.variance.get(), self.kernel.alpha());
         let mut r2 = Buffer::filled(0.0, padded);
         for n in 0..self.x.rows() {
-            distances::<FMA>(self.x.row(n), &zt, &inverse, &mut r2);
+            distances::<I>(self.x.row(n), &zt, &inverse, &mut r2);
             for r2 in &mut r2 {
-                *r2 = variance * kappa::<S, FMA>(*r2, alpha).0;
+                *r2 = variance * kappa::<S, I>(*r2, alpha).0;
             }
             self.out.row_mut(n).copy_from_slice(&r2[..self.z.rows()]);
         }
@@ -70,27 +70,27 @@ pub(super) struct CrossAdjoint<'a, 'g, S: Shape> {
 impl<S: Shape> Laned for CrossAdjoint<'_, '_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
+    fn run<I: Instructions, const L: usize>(self) {
         match L {
-            LANES => self.rows::<FMA, L, 1>(),
-            _ => self.rows::<FMA, L, 2>(),
+            LANES => self.rows::<I, L, 1>(),
+            _ => self.rows::<I, L, 2>(),
         }
     }
 }
 
 /// [`LANES`] numbers, V registers of L.
-type Group<const FMA: bool, const L: usize, const V: usize> = [Lanes<FMA, L>; V];
+type Group<I, const L: usize, const V: usize> = [Lanes<I, L>; V];
 
 /// Their sum, in order.
 #[inline(always)]
-fn total<const FMA: bool, const L: usize, const V: usize>(sums: Group<FMA, L, V>) -> f64 {
+fn total<I: Instructions, const L: usize, const V: usize>(sums: Group<I, L, V>) -> f64 {
     sums.iter().flat_map(|sums| sums.0).sum()
 }
 
 impl<S: Shape> CrossAdjoint<'_, '_, S> {
     #[inline(always)]
-    fn rows<const FMA: bool, const L: usize, const V: usize>(mut self) {
-        let read = <Group<FMA, L, V>>::read;
+    fn rows<I: Instructions, const L: usize, const V: usize>(mut self) {
+        let read = <Group<I, L, V>>::read;
         let (m, dim) = (self.z.rows(), self.kernel.dim);
         let (zt, padded) = pack(self.z);
         let inverse = self.kernel.inverse_lengthscales();
@@ -101,9 +101,9 @@ impl<S: Shape> CrossAdjoint<'_, '_, S> {
         let (mut variance_bar, mut alpha_bar) = (0.0, 0.0);
         for n in 0..self.x.rows() {
             let x = self.x.row(n);
-            distances::<FMA>(x, &zt, &inverse, &mut r2);
+            distances::<I>(x, &zt, &inverse, &mut r2);
             for ((r2, value), slope) in r2.iter().zip(&mut value).zip(&mut slope) {
-                (*value, *slope) = kappa::<S, FMA>(*r2, alpha);
+                (*value, *slope) = kappa::<S, I>(*r2, alpha);
             }
             if S::HAS_ALPHA {
                 for (bar, r2) in self.bar.row(n).iter().zip(&r2) {
@@ -111,7 +111,7 @@ impl<S: Shape> CrossAdjoint<'_, '_, S> {
                 }
             }
             h[..m].copy_from_slice(self.bar.row(n));
-            let (mut kappa_sum, h) = ([Lanes::ZERO; V], <Group<FMA, L, V>>::read_mut(&mut h));
+            let (mut kappa_sum, h) = ([Lanes::ZERO; V], <Group<I, L, V>>::read_mut(&mut h));
             for ((h, value), slope) in h.iter_mut().zip(read(&value)).zip(read(&slope)) {
                 for v in 0..V {
                     kappa_sum[v] = h[v].mul_add(value[v], kappa_sum[v]);
@@ -135,7 +135,7 @@ impl<S: Shape> CrossAdjoint<'_, '_, S> {
             for (q, (z, z_bar)) in zt.chunks_exact(padded).zip(z_bar.chunks_exact_mut(padded)).enumerate() {
                 let (xq, inverse) = (Lanes::all(x[q]), inverse[q]);
                 let (mut x_sum, mut l_sum) = ([Lanes::ZERO; V], [Lanes::ZERO; V]);
-                let z_bar = <Group<FMA, L, V>>::read_mut(z_bar);
+                let z_bar = <Group<I, L, V>>::read_mut(z_bar);
                 for ((h, z), z_bar) in h.iter().zip(read(z)).zip(z_bar) {
                     for v in 0..V {
                         let e = (xq - z[v]) * inverse;

@@ -13,16 +13,16 @@
 
 use super::shapes::{advance, arguments};
 use crate::fast::star::{LANES, Star, StarBar, StarGrad, StarKernel};
-use crate::fast::vmath::{Laned, Lanes, Numbers, in_lanes};
+use crate::fast::vmath::{Instructions, Laned, Lanes, Numbers, in_lanes};
 use crate::kernel::{Shape, Stationary};
 use crate::mat::Mat;
 use crate::scratch::Buffer;
 
 /// [`LANES`] centres, V registers of L numbers.
-type Centres<const FMA: bool, const L: usize, const V: usize> = [Lanes<FMA, L>; V];
+type Centres<I, const L: usize, const V: usize> = [Lanes<I, L>; V];
 
 /// Of one axis, [`LANES`] centres and one z: e, t A_1, and half of ∂F/∂z ℓ summed over the centres of a star.
-type Axis<const FMA: bool, const L: usize, const V: usize> = [Centres<FMA, L, V>; 3];
+type Axis<I, const L: usize, const V: usize> = [Centres<I, L, V>; 3];
 /// How many numbers an [`Axis`] has.
 const AXIS: usize = 3 * LANES;
 
@@ -70,13 +70,13 @@ impl<S: Shape> StarKernel for Stationary<S> {
 
 /// Sets e of every axis for chunk c of the centres; returns Σ e².
 #[inline(always)]
-fn set_differences<const FMA: bool, const L: usize, const V: usize>(
-    axes: &mut [Axis<FMA, L, V>],
+fn set_differences<I: Instructions, const L: usize, const V: usize>(
+    axes: &mut [Axis<I, L, V>],
     inverse: &[f64],
-    mean: &[Centres<FMA, L, V>],
+    mean: &[Centres<I, L, V>],
     c: usize,
     z: &[f64],
-) -> Centres<FMA, L, V> {
+) -> Centres<I, L, V> {
     let (chunks, mut sum) = (mean.len() / axes.len(), [Lanes::ZERO; V]);
     for ((axis, mean), (inverse, z)) in
         axes.iter_mut().zip(mean.chunks_exact(chunks)).zip(inverse.iter().zip(z))
@@ -92,10 +92,10 @@ fn set_differences<const FMA: bool, const L: usize, const V: usize>(
 
 /// Σ e² − e², the sum over the other axes.
 #[inline(always)]
-fn rest<const FMA: bool, const L: usize, const V: usize>(
-    sum: &Centres<FMA, L, V>,
-    e: &Centres<FMA, L, V>,
-) -> Centres<FMA, L, V> {
+fn rest<I: Instructions, const L: usize, const V: usize>(
+    sum: &Centres<I, L, V>,
+    e: &Centres<I, L, V>,
+) -> Centres<I, L, V> {
     let mut rest = [Lanes::ZERO; V];
     for v in 0..V {
         rest[v] = e[v].neg_mul_add(e[v], sum[v]).max(rest[v]);
@@ -115,16 +115,16 @@ struct Cross<'t, S: Shape> {
 
 /// r² of one z.
 #[inline(always)]
-fn distances<const FMA: bool, const L: usize, const V: usize>(
-    axes: &mut [Axis<FMA, L, V>],
+fn distances<I: Instructions, const L: usize, const V: usize>(
+    axes: &mut [Axis<I, L, V>],
     inverse: &[f64],
     at: &Star<'_>,
     z: &[f64],
     row: &mut [f64],
 ) {
-    let (mean, std) = (Numbers::read(at.mean.as_slice()), <Centres<FMA, L, V>>::read(at.std.as_slice()));
+    let (mean, std) = (Numbers::read(at.mean.as_slice()), <Centres<I, L, V>>::read(at.std.as_slice()));
     let (arms, chunks) = (at.arms.all(), at.mean.cols() / LANES);
-    let row: &mut [Centres<FMA, L, V>] = Numbers::read_mut(row);
+    let row: &mut [Centres<I, L, V>] = Numbers::read_mut(row);
     for (c, row) in row.chunks_exact_mut(arms.len()).enumerate() {
         let sum = set_differences(axes, inverse, mean, c, z);
         for (q, ([e, ..], inverse)) in axes.iter().zip(inverse).enumerate() {
@@ -143,32 +143,32 @@ fn distances<const FMA: bool, const L: usize, const V: usize>(
 impl<S: Shape> Laned for Cross<'_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
+    fn run<I: Instructions, const L: usize>(self) {
         match L {
-            LANES => self.rows::<FMA, L, 1>(),
-            _ => self.rows::<FMA, L, 2>(),
+            LANES => self.rows::<I, L, 1>(),
+            _ => self.rows::<I, L, 2>(),
         }
     }
 }
 
 impl<S: Shape> Cross<'_, S> {
     #[inline(always)]
-    fn rows<const FMA: bool, const L: usize, const V: usize>(self) {
+    fn rows<I: Instructions, const L: usize, const V: usize>(self) {
         let (variance, alpha, width) = (self.kernel.variance.get(), self.kernel.alpha(), self.at.nodes());
-        let axes: &mut [Axis<FMA, L, V>] = Numbers::read_mut(self.axes);
+        let axes: &mut [Axis<I, L, V>] = Numbers::read_mut(self.axes);
         // The powers of a row are taken beside the roots of the next.
         let (mut slopes, scales) = (self.kept.chunks_exact_mut(width), (variance, alpha));
         let mut before: &mut [f64] = &mut [];
         for (j, row) in self.out.chunks_exact_mut(width).enumerate() {
             distances(axes, self.inverse, self.at, self.z.row(j), row);
             if j == 0 {
-                arguments::<S, FMA, L>(row);
+                arguments::<S, I, L>(row);
             } else {
-                advance::<S, FMA, L>(before, row, slopes.next().unwrap_or_default(), scales);
+                advance::<S, I, L>(before, row, slopes.next().unwrap_or_default(), scales);
             }
             before = row;
         }
-        advance::<S, FMA, L>(before, &mut [], slopes.next().unwrap_or_default(), scales);
+        advance::<S, I, L>(before, &mut [], slopes.next().unwrap_or_default(), scales);
     }
 }
 
@@ -183,27 +183,27 @@ struct Pull<'t, S: Shape> {
 impl<S: Shape> Laned for Pull<'_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
+    fn run<I: Instructions, const L: usize>(self) {
         match L {
-            LANES => self.rows::<FMA, L, 1>(),
-            _ => self.rows::<FMA, L, 2>(),
+            LANES => self.rows::<I, L, 1>(),
+            _ => self.rows::<I, L, 2>(),
         }
     }
 }
 
 impl<S: Shape> Pull<'_, S> {
     #[inline(always)]
-    fn rows<const FMA: bool, const L: usize, const V: usize>(self) {
+    fn rows<I: Instructions, const L: usize, const V: usize>(self) {
         let Pull { kernel, of, inverse, grad, .. } = self;
         let (z, Star { mean, std, arms }) = (of.z, of.at);
-        let axes: &mut [Axis<FMA, L, V>] = Numbers::read_mut(self.axes);
+        let axes: &mut [Axis<I, L, V>] = Numbers::read_mut(self.axes);
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
         let (chunks, dim) = (mean.cols() / LANES, axes.len());
-        let read = <Centres<FMA, L, V>>::read;
+        let read = <Centres<I, L, V>>::read;
         let (mean, std, all) = (read(mean.as_slice()), read(std.as_slice()), arms.all());
-        let mean_bar: &mut [Centres<FMA, L, V>] = Numbers::read_mut(grad.mean.as_mut_slice());
-        let std_bar: &mut [Centres<FMA, L, V>] = Numbers::read_mut(grad.std.as_mut_slice());
-        let gathered: &mut [Centres<FMA, L, V>] = Numbers::read_mut(grad.gathered);
+        let mean_bar: &mut [Centres<I, L, V>] = Numbers::read_mut(grad.mean.as_mut_slice());
+        let std_bar: &mut [Centres<I, L, V>] = Numbers::read_mut(grad.std.as_mut_slice());
+        let gathered: &mut [Centres<I, L, V>] = Numbers::read_mut(grad.gathered);
         let (z_bar, rest_bar) = gathered.split_at_mut(z.rows() * dim);
         let (l_bar, others) = rest_bar.split_at_mut(dim);
         let (mut total, mut alpha_bar) = (others[0], others[1][0].0[0]);

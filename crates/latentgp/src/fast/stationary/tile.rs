@@ -12,7 +12,7 @@
 use super::shapes::{advance, arguments};
 use super::wide::{self, WIDE};
 use crate::fast::cross_blocks::{BLOCK_POINTS as WIDTH, BlockBar, CrossBlocks, MADE, Mats};
-use crate::fast::vmath::{Laned, Vectorized, fma, in_lanes, vectorize};
+use crate::fast::vmath::{Instructions, Laned, Vectorized, fma, in_lanes, vectorize};
 use crate::kernel::{Shape, Stationary};
 use crate::mat::Mat;
 use crate::scratch::{self, Buffer};
@@ -142,7 +142,7 @@ struct Cross<'t, 'a, S: Shape> {
 impl<S: Shape> Laned for Cross<'_, '_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) {
+    fn run<I: Instructions, const L: usize>(self) {
         let (Tile { kernel, z, .. }, x) = (self.tile, self.x);
         let (width, dim) = (x.cols(), kernel.dim);
         let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
@@ -150,36 +150,36 @@ impl<S: Shape> Laned for Cross<'_, '_, S> {
         let (mut slopes, scales) = (self.slopes.chunks_exact_mut(width), (variance, alpha));
         let mut before: &mut [f64] = &mut [];
         for (z, row) in z.as_slice().chunks_exact(dim).zip(self.out.as_mut_slice().chunks_exact_mut(width)) {
-            distances::<FMA>(z, x.as_slice(), row);
+            distances::<I>(z, x.as_slice(), row);
             if before.is_empty() {
-                arguments::<S, FMA, L>(row);
+                arguments::<S, I, L>(row);
             } else {
-                advance::<S, FMA, L>(before, row, slopes.next().unwrap_or_default(), scales);
+                advance::<S, I, L>(before, row, slopes.next().unwrap_or_default(), scales);
             }
             before = row;
         }
-        advance::<S, FMA, L>(before, &mut [], slopes.next().unwrap_or_default(), scales);
+        advance::<S, I, L>(before, &mut [], slopes.next().unwrap_or_default(), scales);
     }
 }
 
 /// r² of one z and all points.
 #[inline(always)]
-fn distances<const FMA: bool>(z: &[f64], x: &[f64], r2: &mut [f64]) {
+fn distances<I: Instructions>(z: &[f64], x: &[f64], r2: &mut [f64]) {
     let chunks = r2.len() / WIDTH;
     let x: &[Points] = x.as_chunks().0;
     for (c, r2) in r2.as_chunks_mut::<WIDTH>().0.iter_mut().enumerate() {
-        *r2 = distance::<FMA>(z, x.iter().skip(c).step_by(chunks));
+        *r2 = distance::<I>(z, x.iter().skip(c).step_by(chunks));
     }
 }
 
 /// r² of one z and `WIDTH` points.
 #[inline(always)]
-fn distance<'x, const FMA: bool>(z: &[f64], x: impl Iterator<Item = &'x Points>) -> Points {
+fn distance<'x, I: Instructions>(z: &[f64], x: impl Iterator<Item = &'x Points>) -> Points {
     let mut sum = [0.0; WIDTH];
     for (z, x) in z.iter().zip(x) {
         for k in 0..WIDTH {
             let e = x[k] - z;
-            sum[k] = fma::<FMA>(e, e, sum[k]);
+            sum[k] = fma::<I>(e, e, sum[k]);
         }
     }
     sum
@@ -201,7 +201,7 @@ impl<S: Shape> Slopes<'_, '_, S> {
 
     /// Writes H of chunk c of the points; adds their Σ K̄ ∘ K and ᾱ.
     #[inline(always)]
-    fn chunk<const FMA: bool>(&mut self, c: usize, to: &mut [Points]) {
+    fn chunk<I: Instructions>(&mut self, c: usize, to: &mut [Points]) {
         let Tile { kernel, z, .. } = self.tile;
         let (dim, chunks) = (kernel.dim, self.chunks());
         let chunk = |of: &Mat, j: usize| -> Points { of.as_slice().as_chunks().0[j * chunks + c] };
@@ -212,14 +212,14 @@ impl<S: Shape> Slopes<'_, '_, S> {
             let (k, bar, slope) = (chunk(k, j), chunk(bar, j), chunk(&kept[0], j));
             let mut new = [0.0; WIDTH];
             for i in 0..WIDTH {
-                sum[i] = fma::<FMA>(bar[i], k[i], sum[i]);
+                sum[i] = fma::<I>(bar[i], k[i], sum[i]);
                 new[i] = bar[i] * slope[i];
             }
             *h = new;
             if S::HAS_ALPHA {
                 let (variance, alpha) = (kernel.variance.get(), kernel.alpha());
                 let x = x.as_slice().as_chunks().0.iter().skip(c).step_by(chunks);
-                let r2 = distance::<FMA>(&z.as_slice()[j * dim..(j + 1) * dim], x);
+                let r2 = distance::<I>(&z.as_slice()[j * dim..(j + 1) * dim], x);
                 let slope = |i: usize| bar[i] * variance * S::kappa_alpha(r2[i], alpha);
                 alpha_bar[0] += (0..WIDTH).map(slope).sum::<f64>();
             }
@@ -237,12 +237,12 @@ struct Whole<'t, 'a, S: Shape> {
 impl<S: Shape> Vectorized for Whole<'_, '_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(mut self) {
+    fn run<I: Instructions>(mut self) {
         let chunks = self.slopes.chunks();
         let mut own = Buffer::filled([0.0; WIDTH], self.h.rows());
         let h: &mut [Points] = self.h.as_mut_slice().as_chunks_mut().0;
         for c in 0..chunks {
-            self.slopes.chunk::<FMA>(c, &mut own);
+            self.slopes.chunk::<I>(c, &mut own);
             h.iter_mut().skip(c).step_by(chunks).zip(&own).for_each(|(to, h)| *to = *h);
         }
     }
@@ -259,7 +259,7 @@ struct Adjoint<'t, 'a, S: Shape> {
 impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(mut self) {
+    fn run<I: Instructions>(mut self) {
         let (Tile { kernel, inverse, z, .. }, x) = (self.slopes.tile, self.slopes.block.x);
         let (m, dim, chunks) = (z.rows(), kernel.dim, self.slopes.chunks());
         let to: &mut [Points] = self.x_bar.as_mut_slice().as_chunks_mut().0;
@@ -268,7 +268,7 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
         let l_bar: &mut [Sums] = l_bar.as_mut_slice().as_chunks_mut().0;
         let x: &[Points] = x.as_slice().as_chunks().0;
         for c in 0..chunks {
-            self.slopes.chunk::<FMA>(c, self.h);
+            self.slopes.chunk::<I>(c, self.h);
             for q in 0..dim {
                 let (x, mut x_sum) = (registers(&x[q * chunks + c]), [[0.0; SUMS]; WIDTH / SUMS]);
                 let z = z.as_slice().iter().skip(q).step_by(dim);
@@ -277,8 +277,8 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
                     for v in 0..WIDTH / SUMS {
                         for k in 0..SUMS {
                             let e = x[v][k] - z;
-                            x_sum[v][k] = fma::<FMA>(h[v][k], e, x_sum[v][k]);
-                            z_sum[k] = fma::<FMA>(h[v][k], e, z_sum[k]);
+                            x_sum[v][k] = fma::<I>(h[v][k], e, x_sum[v][k]);
+                            z_sum[k] = fma::<I>(h[v][k], e, z_sum[k]);
                         }
                     }
                     *z_bar = z_sum;
@@ -286,7 +286,7 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
                 let (twice, mut l_sum) = (2.0 * inverse[q], l_bar[q]);
                 for v in 0..WIDTH / SUMS {
                     for k in 0..SUMS {
-                        l_sum[k] = fma::<FMA>(x[v][k], x_sum[v][k], l_sum[k]);
+                        l_sum[k] = fma::<I>(x[v][k], x_sum[v][k], l_sum[k]);
                     }
                 }
                 l_bar[q] = l_sum;

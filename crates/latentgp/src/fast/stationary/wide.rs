@@ -10,7 +10,7 @@
 
 use super::tile::Tile;
 use crate::fast::cross_blocks::{BLOCK_POINTS, BlockBar, CrossBlocks, MADE, Mats};
-use crate::fast::vmath::{Vectorized, fma, vectorize};
+use crate::fast::vmath::{Instructions, Vectorized, fma, vectorize};
 use crate::kernel::{KernelGrad, Shape, Stationary};
 use crate::linalg::{self, Op};
 use crate::mat::Mat;
@@ -74,7 +74,7 @@ struct Gather<'t> {
 impl Vectorized for Gather<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<I: Instructions>(self) {
         let (width, s) = (self.x.cols(), self.s);
         for (h, t) in self.h.as_slice().chunks_exact(width).zip(self.t) {
             let mut sum = [0.0; LANES];
@@ -96,9 +96,9 @@ impl Vectorized for Gather<'_> {
                 zh.iter().zip(x).zip(s.as_chunks::<LANES>().0).zip(bar.as_chunks_mut::<LANES>().0)
             {
                 for k in 0..LANES {
-                    let own = fma::<FMA>(s[k], x[k], -zh[k]);
-                    sum[k] = fma::<FMA>(x[k], own, sum[k]);
-                    bar[k] = fma::<FMA>(2.0 * inverse, own, bar[k]);
+                    let own = fma::<I>(s[k], x[k], -zh[k]);
+                    sum[k] = fma::<I>(x[k], own, sum[k]);
+                    bar[k] = fma::<I>(2.0 * inverse, own, bar[k]);
                 }
             }
             *l_bar += sum.iter().sum::<f64>();

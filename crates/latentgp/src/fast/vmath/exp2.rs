@@ -4,6 +4,7 @@
 //! as each fills the waiting times of the others. Compilers tend to undo the interleaving; an empty assembly block after each
 //! step, which takes all four registers, keeps it. Other machines take a plain loop.
 
+use super::instructions::{Instructions, Registers};
 use super::lanes::{Lanes, Numbers};
 use super::{EXP2, EXP2_LEAST, EXP2_MOST, ROUND, exp2_decay, exp2_m1};
 
@@ -12,56 +13,54 @@ const INTERLEAVED: usize = 4;
 
 /// y ← 2^y for y ≤ 0: [`exp2_decay`], but for rounding. The result depends neither on how many numbers there are nor on their
 /// order.
-///
-/// On x86-64, `FMA` is only for loops that [`in_lanes`](super::in_lanes) runs.
 #[inline(always)]
-pub(crate) fn exp2_decays<const FMA: bool, const L: usize>(y: &mut [f64]) {
-    each::<FMA, L, false>(y);
+pub(crate) fn exp2_decays<I: Instructions, const L: usize>(y: &mut [f64]) {
+    each::<I, L, false>(y);
 }
 
 /// [`exp2_decays`] of registers.
 #[inline(always)]
-pub(crate) fn exp2_decay_lanes<const FMA: bool, const L: usize>(y: &mut [Lanes<FMA, L>]) {
-    each_lanes::<FMA, L, false>(y);
+pub(crate) fn exp2_decay_lanes<I: Instructions, const L: usize>(y: &mut [Lanes<I, L>]) {
+    each_lanes::<I, L, false>(y);
 }
 
 /// y ← 2^y − 1 of registers: [`exp2_m1`], but for rounding; see [`exp2_decays`].
 #[inline(always)]
-pub(crate) fn exp2_m1_lanes<const FMA: bool, const L: usize>(y: &mut [Lanes<FMA, L>]) {
-    each_lanes::<FMA, L, true>(y);
+pub(crate) fn exp2_m1_lanes<I: Instructions, const L: usize>(y: &mut [Lanes<I, L>]) {
+    each_lanes::<I, L, true>(y);
 }
 
 #[inline(always)]
-fn each<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [f64]) {
+fn each<I: Instructions, const L: usize, const LESS_ONE: bool>(y: &mut [f64]) {
     let whole = y.len() - y.len() % L;
     let (whole, rest) = y.split_at_mut(whole);
-    each_lanes::<FMA, L, LESS_ONE>(Lanes::read_mut(whole));
+    each_lanes::<I, L, LESS_ONE>(Lanes::read_mut(whole));
     if !rest.is_empty() {
-        let mut last = [Lanes::<FMA, L>::ZERO];
+        let mut last = [Lanes::<I, L>::ZERO];
         last[0].0[..rest.len()].copy_from_slice(rest);
-        each_lanes::<FMA, L, LESS_ONE>(&mut last);
+        each_lanes::<I, L, LESS_ONE>(&mut last);
         rest.copy_from_slice(&last[0].0[..rest.len()]);
     }
 }
 
 #[inline(always)]
-fn each_lanes<const FMA: bool, const L: usize, const LESS_ONE: bool>(y: &mut [Lanes<FMA, L>]) {
+fn each_lanes<I: Instructions, const L: usize, const LESS_ONE: bool>(y: &mut [Lanes<I, L>]) {
     let (fours, rest) = y.as_chunks_mut::<INTERLEAVED>();
     for four in fours {
-        exp2::<FMA, L, LESS_ONE, INTERLEAVED>(four);
+        exp2::<I, L, LESS_ONE, INTERLEAVED>(four);
     }
     for one in rest.as_chunks_mut::<1>().0 {
-        exp2::<FMA, L, LESS_ONE, 1>(one);
+        exp2::<I, L, LESS_ONE, 1>(one);
     }
 }
 
 /// 2^y, for y ≤ 0; or 2^y − 1, for any.
 #[inline(always)]
-fn exp2<const FMA: bool, const L: usize, const LESS_ONE: bool, const K: usize>(y: &mut [Lanes<FMA, L>; K]) {
-    if !FMA || !cfg!(target_arch = "x86_64") {
+fn exp2<I: Instructions, const L: usize, const LESS_ONE: bool, const K: usize>(y: &mut [Lanes<I, L>; K]) {
+    if matches!(I::REGISTERS, Registers::Any) {
         for y in y {
             for l in 0..L {
-                y.0[l] = if LESS_ONE { exp2_m1::<FMA>(y.0[l]) } else { exp2_decay::<FMA>(y.0[l]) };
+                y.0[l] = if LESS_ONE { exp2_m1::<I>(y.0[l]) } else { exp2_decay::<I>(y.0[l]) };
             }
         }
         return;
@@ -69,7 +68,7 @@ fn exp2<const FMA: bool, const L: usize, const LESS_ONE: bool, const K: usize>(y
     if L == 8 && !LESS_ONE {
         return exp2_of_sixteenths(y);
     }
-    let all = Lanes::<FMA, L>::all;
+    let all = Lanes::<I, L>::all;
     let (mut f, mut powers, mut sums) = ([all(0.0); K], [all(0.0); K], [all(EXP2[EXP2.len() - 1]); K]);
     for i in 0..K {
         // `max` takes its argument where either is NaN.
@@ -110,8 +109,8 @@ const ROUND_SIXTEENTHS: f64 = 422_212_465_065_984.0 + 1023.0;
 /// 2^y, for y ≤ 0: the power of the nearest sixteenth, which a machine of eight lanes looks up in two registers, times that of
 /// the rest, for which half the polynomial is enough.
 #[inline(always)]
-fn exp2_of_sixteenths<const FMA: bool, const L: usize, const K: usize>(y: &mut [Lanes<FMA, L>; K]) {
-    let all = Lanes::<FMA, L>::all;
+fn exp2_of_sixteenths<I: Instructions, const L: usize, const K: usize>(y: &mut [Lanes<I, L>; K]) {
+    let all = Lanes::<I, L>::all;
     let (mut f, mut powers) = ([all(0.0); K], [all(0.0); K]);
     let mut sums = [all(EXP2_SMALL[EXP2_SMALL.len() - 1]); K];
     for i in 0..K {
@@ -134,14 +133,16 @@ fn exp2_of_sixteenths<const FMA: bool, const L: usize, const K: usize>(y: &mut [
 
 /// Keeps four registers interleaved: all of them are needed at this point. Does nothing for other numbers of them.
 #[inline(always)]
-fn interleave<const FMA: bool, const L: usize, const K: usize>(registers: &mut [Lanes<FMA, L>; K]) {
+fn interleave<I: Instructions, const L: usize, const K: usize>(registers: &mut [Lanes<I, L>; K]) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: as in `lanewise` of `Lanes`: equal sizes, and registers that `in_lanes` has detected.
+    // SAFETY: as in `lanewise` of `Lanes`: both sides have K · L numbers, and `I` proves the registers.
     unsafe {
         use std::mem::transmute_copy as seen;
-        match (FMA, K, L) {
-            (true, INTERLEAVED, 8) => *registers = seen(&x86::interleave_wide(seen(registers))),
-            (true, INTERLEAVED, 4) => *registers = seen(&x86::interleave(seen(registers))),
+        match (I::REGISTERS, K, L) {
+            (Registers::Avx512, INTERLEAVED, 8) => *registers = seen(&x86::interleave_wide(seen(registers))),
+            (Registers::Avx512 | Registers::Avx2, INTERLEAVED, 4) => {
+                *registers = seen(&x86::interleave(seen(registers)));
+            }
             _ => {}
         }
     }
@@ -178,7 +179,8 @@ mod x86 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Laned, in_lanes};
+    use super::super::instructions::PortableFused;
+    use super::super::{Laned, Portable, in_lanes};
     use super::*;
 
     /// 2^y, or 2^y − 1.
@@ -187,8 +189,8 @@ mod tests {
     impl<const LESS_ONE: bool> Laned for Powers<'_, LESS_ONE> {
         type Out = ();
         #[inline(always)]
-        fn run<const FMA: bool, const L: usize>(self) {
-            each::<FMA, L, LESS_ONE>(self.0);
+        fn run<I: Instructions, const L: usize>(self) {
+            each::<I, L, LESS_ONE>(self.0);
         }
     }
 
@@ -204,7 +206,7 @@ mod tests {
             let (ln_2, low) = (std::f64::consts::LN_2, 2.319_046_813_846_3e-17);
             let t = y * ln_2;
             let truth = t.exp_m1() + (y.mul_add(ln_2, -t) + y * low) * t.exp();
-            for ours in [fast, exp2_m1::<true>(*y), exp2_m1::<false>(*y)] {
+            for ours in [fast, exp2_m1::<PortableFused>(*y), exp2_m1::<Portable>(*y)] {
                 let ulp = truth.abs().next_up() - truth.abs();
                 assert!((ours - truth).abs() <= 3.0 * ulp, "{y}: {ours:e} {truth:e}");
             }

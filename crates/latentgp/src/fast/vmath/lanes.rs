@@ -3,15 +3,15 @@
 //! Compilers turn loops over small arrays into vector instructions, but not reliably: with eight lanes they split registers in
 //! places, at a tenth of the speed. [`Lanes`] leave them no choice.
 
+use super::instructions::{Instructions, Registers};
+use std::marker::PhantomData;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
-/// `L` numbers. On x86-64, `FMA` with eight lanes is AVX-512 and with four AVX2; everything else is left to the compiler.
-///
-/// On x86-64, operators with `FMA` may be used in loops that [`in_lanes`](super::in_lanes) runs, and nowhere else: it has
-/// detected their instructions.
+/// `L` numbers. Where `I` proves that the machine has AVX-512 or AVX2, eight or four of them are one register; everything else
+/// is left to the compiler.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(crate) struct Lanes<const FMA: bool, const L: usize>(pub [f64; L]);
+pub(crate) struct Lanes<I: Instructions, const L: usize>(pub [f64; L], PhantomData<I>);
 
 /// Entry j is what must be added to j << 48 so that the mantissa is that of 2^(j/16).
 const SIXTEENTHS: [u64; 16] = {
@@ -50,11 +50,11 @@ macro_rules! lanewise {
         {
             use std::arch::x86_64::{$narrow, $wide};
             use std::mem::transmute_copy as seen;
-            // SAFETY: `Lanes<_, L>` and the register have the same size, as L is 8 or 4. The machine has the instructions, as
-            // `in_lanes`, which alone chooses `FMA` on x86-64, has detected them.
-            match (FMA, L) {
-                (true, 8) => return unsafe { seen(&$wide($(seen(&$operand)),+)) },
-                (true, 4) => return unsafe { seen(&$narrow($(seen(&$operand)),+)) },
+            // SAFETY: `Lanes<_, L>` and the register have the same size, as L is 8 or 4. The machine has the instructions: `I`
+            // is a type that `in_lanes` alone gives, after it has detected them.
+            match (I::REGISTERS, L) {
+                (Registers::Avx512, 8) => return unsafe { seen(&$wide($(seen(&$operand)),+)) },
+                (Registers::Avx512 | Registers::Avx2, 4) => return unsafe { seen(&$narrow($(seen(&$operand)),+)) },
                 _ => {}
             }
         }
@@ -63,13 +63,13 @@ macro_rules! lanewise {
         for l in 0..L {
             out[l] = plain($($operand.0[l]),+);
         }
-        Lanes(out)
+        Lanes::of(out)
     }};
 }
 
 macro_rules! operator {
     ($name:ident, $method:ident, $wide:ident, $narrow:ident) => {
-        impl<const FMA: bool, const L: usize> $name for Lanes<FMA, L> {
+        impl<I: Instructions, const L: usize> $name for Lanes<I, L> {
             type Output = Self;
             #[inline(always)]
             fn $method(self, other: Self) -> Self {
@@ -84,27 +84,33 @@ operator!(Sub, sub, _mm512_sub_pd, _mm256_sub_pd);
 operator!(Mul, mul, _mm512_mul_pd, _mm256_mul_pd);
 operator!(Div, div, _mm512_div_pd, _mm256_div_pd);
 
-impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
-    pub const ZERO: Self = Lanes([0.0; L]);
-    pub const ONE: Self = Lanes([1.0; L]);
+impl<I: Instructions, const L: usize> Lanes<I, L> {
+    pub const ZERO: Self = Lanes([0.0; L], PhantomData);
+    pub const ONE: Self = Lanes([1.0; L], PhantomData);
+
+    /// A number in each lane.
+    #[inline(always)]
+    pub fn of(numbers: [f64; L]) -> Self {
+        Lanes(numbers, PhantomData)
+    }
 
     /// The same number in every lane.
     #[inline(always)]
     pub fn all(value: f64) -> Self {
-        Lanes([value; L])
+        Lanes::of([value; L])
     }
 
     /// self · by + plus, fused where that is one instruction.
     #[inline(always)]
     pub fn mul_add(self, by: Self, plus: Self) -> Self {
-        let plain = |a: f64, b: f64, c: f64| super::fma::<FMA>(a, b, c);
+        let plain = |a: f64, b: f64, c: f64| super::fma::<I>(a, b, c);
         lanewise!(_mm512_fmadd_pd, _mm256_fmadd_pd, plain, self, by, plus)
     }
 
     /// plus − self · by, fused where that is one instruction.
     #[inline(always)]
     pub fn neg_mul_add(self, by: Self, plus: Self) -> Self {
-        let plain = |a: f64, b: f64, c: f64| super::fma::<FMA>(-a, b, c);
+        let plain = |a: f64, b: f64, c: f64| super::fma::<I>(-a, b, c);
         lanewise!(_mm512_fnmadd_pd, _mm256_fnmadd_pd, plain, self, by, plus)
     }
 
@@ -118,7 +124,7 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
     #[inline(always)]
     pub fn root(self) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if FMA && L == 8 {
+        if matches!(I::REGISTERS, Registers::Avx512) && L == 8 {
             use std::arch::x86_64::{_mm512_fpclass_pd_mask, _mm512_mask_mov_pd, _mm512_rsqrt14_pd};
             use std::mem::transmute_copy as seen;
             /// The classes of +0, −0 and +∞, which are their own roots.
@@ -159,9 +165,11 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
             use std::arch::x86_64::{_mm256_slli_epi64, _mm512_slli_epi64};
             use std::mem::transmute_copy as seen;
             // SAFETY: as in `lanewise`.
-            match (FMA, L) {
-                (true, 8) => return unsafe { seen(&_mm512_slli_epi64::<52>(seen(&self))) },
-                (true, 4) => return unsafe { seen(&_mm256_slli_epi64::<52>(seen(&self))) },
+            match (I::REGISTERS, L) {
+                (Registers::Avx512, 8) => return unsafe { seen(&_mm512_slli_epi64::<52>(seen(&self))) },
+                (Registers::Avx512 | Registers::Avx2, 4) => {
+                    return unsafe { seen(&_mm256_slli_epi64::<52>(seen(&self))) };
+                }
                 _ => {}
             }
         }
@@ -169,14 +177,14 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
         for l in 0..L {
             out[l] = f64::from_bits(self.0[l].to_bits() << 52);
         }
-        Lanes(out)
+        Lanes::of(out)
     }
 
     /// 2^e, where the low bits of a number hold e + 1023 in sixteenths.
     #[inline(always)]
     pub fn power_of_low_sixteenths(self) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if FMA && L == 8 {
+        if matches!(I::REGISTERS, Registers::Avx512) && L == 8 {
             use std::arch::x86_64::{_mm512_add_epi64, _mm512_permutex2var_epi64, _mm512_slli_epi64};
             use std::mem::transmute_copy as seen;
             let (low, high) = SIXTEENTHS.split_at(8);
@@ -187,7 +195,7 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
                 seen(&_mm512_add_epi64(own, _mm512_slli_epi64::<48>(seen(&self))))
             };
         }
-        Lanes(self.0.map(|v| {
+        Lanes::of(self.0.map(|v| {
             let bits = v.to_bits();
             f64::from_bits(SIXTEENTHS[bits as usize % 16].wrapping_add(bits << 48))
         }))
@@ -207,12 +215,12 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
             use std::mem::transmute_copy as seen;
             // SAFETY: as in `lanewise`.
             let four: Option<__m256d> = unsafe {
-                match (FMA, L) {
-                    (true, 8) => {
+                match (I::REGISTERS, L) {
+                    (Registers::Avx512, 8) => {
                         let all: __m512d = seen(&self);
                         Some(_mm256_add_pd(_mm512_castpd512_pd256(all), _mm512_extractf64x4_pd::<1>(all)))
                     }
-                    (true, 4) => Some(seen(&self)),
+                    (Registers::Avx512 | Registers::Avx2, 4) => Some(seen(&self)),
                     _ => None,
                 }
             };
@@ -228,7 +236,7 @@ impl<const FMA: bool, const L: usize> Lanes<FMA, L> {
     }
 }
 
-impl<const FMA: bool, const L: usize> Mul<f64> for Lanes<FMA, L> {
+impl<I: Instructions, const L: usize> Mul<f64> for Lanes<I, L> {
     type Output = Self;
     #[inline(always)]
     fn mul(self, by: f64) -> Self {
@@ -236,7 +244,7 @@ impl<const FMA: bool, const L: usize> Mul<f64> for Lanes<FMA, L> {
     }
 }
 
-impl<const FMA: bool, const L: usize> Neg for Lanes<FMA, L> {
+impl<I: Instructions, const L: usize> Neg for Lanes<I, L> {
     type Output = Self;
     #[inline(always)]
     fn neg(self) -> Self {
@@ -244,21 +252,21 @@ impl<const FMA: bool, const L: usize> Neg for Lanes<FMA, L> {
     }
 }
 
-impl<const FMA: bool, const L: usize> AddAssign for Lanes<FMA, L> {
+impl<I: Instructions, const L: usize> AddAssign for Lanes<I, L> {
     #[inline(always)]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
 
-impl<const FMA: bool, const L: usize> SubAssign for Lanes<FMA, L> {
+impl<I: Instructions, const L: usize> SubAssign for Lanes<I, L> {
     #[inline(always)]
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
     }
 }
 
-impl<const FMA: bool, const L: usize> Numbers for Lanes<FMA, L> {
+impl<I: Instructions, const L: usize> Numbers for Lanes<I, L> {
     const SIZE: usize = L;
     #[inline(always)]
     fn read(numbers: &[f64]) -> &[Self] {
@@ -316,8 +324,8 @@ mod tests {
     impl Laned for Roots<'_> {
         type Out = ();
         #[inline(always)]
-        fn run<const FMA: bool, const L: usize>(self) {
-            Lanes::<FMA, L>::read_mut(self.0).iter_mut().for_each(|x| *x = x.root());
+        fn run<I: Instructions, const L: usize>(self) {
+            Lanes::<I, L>::read_mut(self.0).iter_mut().for_each(|x| *x = x.root());
         }
     }
 
@@ -365,10 +373,10 @@ mod tests {
     impl Laned for Arithmetic {
         type Out = ();
         #[inline(always)]
-        fn run<const FMA: bool, const L: usize>(self) {
-            let of = |k: usize| Lanes::<FMA, L>(std::array::from_fn(|l| self.0[k][l]));
+        fn run<I: Instructions, const L: usize>(self) {
+            let of = |k: usize| Lanes::<I, L>::of(std::array::from_fn(|l| self.0[k][l]));
             let (a, b, c) = (of(0), of(1), of(2));
-            let all = |found: Lanes<FMA, L>, plain: &dyn Fn(f64, f64, f64) -> f64| {
+            let all = |found: Lanes<I, L>, plain: &dyn Fn(f64, f64, f64) -> f64| {
                 for l in 0..L {
                     let expected = plain(a.0[l], b.0[l], c.0[l]);
                     assert!(
@@ -389,14 +397,14 @@ mod tests {
             all(a.min(b), &|a, b, _| a.min(b));
             all((a * a).sqrt(), &|a, _, _| a.abs());
             all((a * a).root(), &|a, _, _| a.abs());
-            let bits = Lanes::<FMA, L>::all(f64::from_bits(1023 + 5));
+            let bits = Lanes::<I, L>::all(f64::from_bits(1023 + 5));
             all(bits.power_of_low_bits(), &|_, _, _| 32.0);
             for j in 0..16 {
-                let bits = Lanes::<FMA, L>::all(f64::from_bits(((1023 - 3) << 4) + j));
+                let bits = Lanes::<I, L>::all(f64::from_bits(((1023 - 3) << 4) + j));
                 all(bits.power_of_low_sixteenths(), &|_, _, _| (j as f64 / 16.0 - 3.0).exp2());
             }
             assert!((a.fold() - a.sum()).abs() < 1e-14);
-            let nan = Lanes::<FMA, L>::all(f64::NAN);
+            let nan = Lanes::<I, L>::all(f64::NAN);
             all(nan.max(a), &|a, _, _| a);
             assert!(a.max(nan).0[0].is_nan() && a.min(nan).0[L - 1].is_nan());
         }

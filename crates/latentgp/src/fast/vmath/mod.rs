@@ -2,77 +2,17 @@
 //!
 //! A loop written as a [`Vectorized`], or as a [`Laned`] where it needs to know how many numbers a register
 //! holds, is compiled once for each instruction set; [`vectorize`] and [`in_lanes`] run the widest that the
-//! machine has. Exponentials, logarithms, and sine and cosine of πu, are within 2 ulp on every path, 2^y − 1 within 3.
+//! machine has, and give the loop its name as a type, [`Instructions`]. Exponentials, logarithms, and sine and cosine of πu, are within 2 ulp on every path, 2^y − 1 within 3.
 
 mod exp2;
+mod instructions;
 mod lanes;
 
 pub(crate) use exp2::{exp2_decay_lanes, exp2_decays, exp2_m1_lanes};
+pub(crate) use instructions::{Instructions, Laned, Portable, Vectorized, in_lanes, vectorize};
 pub(crate) use lanes::{Lanes, Numbers};
 
 use std::ops::Range;
-
-/// A loop that is compiled for several instruction sets. `run` must be `#[inline(always)]`.
-pub(crate) trait Vectorized {
-    type Out;
-    /// `FMA` says whether `f64::mul_add` is one instruction.
-    fn run<const FMA: bool>(self) -> Self::Out;
-}
-
-/// A [`Vectorized`] loop over groups of `L` numbers, one register of the machine. `run` must be `#[inline(always)]`.
-pub(crate) trait Laned {
-    type Out;
-    fn run<const FMA: bool, const L: usize>(self) -> Self::Out;
-}
-
-struct AnyLanes<V>(V);
-
-impl<V: Vectorized> Laned for AnyLanes<V> {
-    type Out = V::Out;
-    #[inline(always)]
-    fn run<const FMA: bool, const L: usize>(self) -> V::Out {
-        self.0.run::<FMA>()
-    }
-}
-
-/// Runs the loop with the widest instructions of this machine.
-#[inline]
-pub(crate) fn vectorize<V: Vectorized>(v: V) -> V::Out {
-    in_lanes(AnyLanes(v))
-}
-
-/// Runs the loop with the widest instructions of this machine, and with `L` the numbers of its registers.
-#[inline]
-pub(crate) fn in_lanes<V: Laned>(v: V) -> V::Out {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
-        fn avx512<V: Laned>(v: V) -> V::Out {
-            v.run::<true, 8>()
-        }
-        #[target_feature(enable = "avx2,fma")]
-        fn avx2<V: Laned>(v: V) -> V::Out {
-            v.run::<true, 4>()
-        }
-        let portable = cfg!(latentgp_lanes = "portable");
-        let narrow = portable || cfg!(latentgp_lanes = "avx2");
-        let has_avx2 = !portable && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-        let has_avx512 = !narrow
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vl");
-        if has_avx2 && has_avx512 {
-            // SAFETY: the features were detected on the line above.
-            return unsafe { avx512(v) };
-        }
-        if has_avx2 {
-            // SAFETY: the features were detected above.
-            return unsafe { avx2(v) };
-        }
-    }
-    if cfg!(target_arch = "aarch64") { v.run::<true, 4>() } else { v.run::<false, 4>() }
-}
 
 /// Consecutive groups of at most `most` indices.
 pub(crate) fn groups(all: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
@@ -105,8 +45,8 @@ pub(crate) fn prefetch<T>(numbers: &[T], at: usize) {
 
 /// a·b + c, fused where that is one instruction.
 #[inline(always)]
-pub(crate) fn fma<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
-    if FMA { a.mul_add(b, c) } else { a * b + c }
+pub(crate) fn fma<I: Instructions>(a: f64, b: f64, c: f64) -> f64 {
+    if I::FUSED { a.mul_add(b, c) } else { a * b + c }
 }
 
 /// x = k ln 2 + r, |r| ≤ ½ ln 2, and e^r = 1 + r + r² (even + r odd): what all powers of e are made of.
@@ -130,12 +70,12 @@ const LN2_HI: f64 = 6.931_471_803_691_238e-1;
 const LN2_LO: f64 = 1.908_214_929_270_587_7e-10;
 
 #[inline(always)]
-fn split_exp<const FMA: bool>(x: f64) -> Split {
-    let shifted = fma::<FMA>(x, std::f64::consts::LOG2_E, ROUND);
+fn split_exp<I: Instructions>(x: f64) -> Split {
+    let shifted = fma::<I>(x, std::f64::consts::LOG2_E, ROUND);
     let k = shifted - ROUND;
-    let r = fma::<FMA>(k, -LN2_LO, fma::<FMA>(k, -LN2_HI, x));
+    let r = fma::<I>(k, -LN2_LO, fma::<I>(k, -LN2_HI, x));
     let r2 = r * r;
-    let even = sum_powers::<FMA, 5>(
+    let even = sum_powers::<I, 5>(
         r2,
         &[
             5.000_000_000_000_001e-1,
@@ -145,7 +85,7 @@ fn split_exp<const FMA: bool>(x: f64) -> Split {
             2.762_013_871_973_400_4e-7,
         ],
     );
-    let odd = sum_powers::<FMA, 5>(
+    let odd = sum_powers::<I, 5>(
         r2,
         &[
             1.666_666_666_666_666_9e-1,
@@ -172,11 +112,11 @@ const MOST: f64 = 709.79;
 
 /// exp x; 0 below −708, ∞ above 709.78.
 #[inline(always)]
-pub(crate) fn exp<const FMA: bool>(x: f64) -> f64 {
-    let Split { k, r, r2, even, odd } = split_exp::<FMA>(within(x));
-    let rest = r * fma::<FMA>(even, r, fma::<FMA>(odd, r2, 1.0));
+pub(crate) fn exp<I: Instructions>(x: f64) -> f64 {
+    let Split { k, r, r2, even, odd } = split_exp::<I>(within(x));
+    let rest = r * fma::<I>(even, r, fma::<I>(odd, r2, 1.0));
     let half = f64::from_bits(k.wrapping_sub(1) << 52);
-    let value = 2.0 * fma::<FMA>(half, rest, half);
+    let value = 2.0 * fma::<I>(half, rest, half);
     if x < LEAST { 0.0 } else { value }
 }
 
@@ -200,14 +140,14 @@ const EXP2: [f64; 11] = [
 
 /// 2^y for y ≤ 0, 2⁻¹⁰²¹ below −1021: cheaper than exp, which has to split x first. Even and odd terms are summed apart.
 #[inline(always)]
-pub(crate) fn exp2_decay<const FMA: bool>(y: f64) -> f64 {
+pub(crate) fn exp2_decay<I: Instructions>(y: f64) -> f64 {
     let y = if EXP2_LEAST > y { EXP2_LEAST } else { y };
     let shifted = y + ROUND;
     let f = y - (shifted - ROUND);
     let f2 = f * f;
-    let odd = sum_powers::<FMA, 6>(f2, &std::array::from_fn(|k| EXP2[2 * k]));
-    let even = sum_powers::<FMA, 5>(f2, &std::array::from_fn(|k| EXP2[2 * k + 1]));
-    fma::<FMA>(fma::<FMA>(even, f, odd), f, 1.0) * f64::from_bits(shifted.to_bits() << 52)
+    let odd = sum_powers::<I, 6>(f2, &std::array::from_fn(|k| EXP2[2 * k]));
+    let even = sum_powers::<I, 5>(f2, &std::array::from_fn(|k| EXP2[2 * k + 1]));
+    fma::<I>(fma::<I>(even, f, odd), f, 1.0) * f64::from_bits(shifted.to_bits() << 52)
 }
 
 /// Above this 2^y is 2¹⁰²³.
@@ -215,31 +155,31 @@ const EXP2_MOST: f64 = 1023.0;
 
 /// 2^y − 1, with all its digits where y is small; 2¹⁰²³ above 1023.
 #[inline(always)]
-pub(crate) fn exp2_m1<const FMA: bool>(y: f64) -> f64 {
+pub(crate) fn exp2_m1<I: Instructions>(y: f64) -> f64 {
     let y = if EXP2_LEAST > y { EXP2_LEAST } else { y };
     let y = if EXP2_MOST < y { EXP2_MOST } else { y };
     let shifted = y + ROUND;
     let f = y - (shifted - ROUND);
     let power = f64::from_bits(shifted.to_bits() << 52);
-    fma::<FMA>(f * sum_powers::<FMA, 11>(f, &EXP2), power, power - 1.0)
+    fma::<I>(f * sum_powers::<I, 11>(f, &EXP2), power, power - 1.0)
 }
 
 /// Σ c_k xᵏ.
 #[inline(always)]
-fn sum_powers<const FMA: bool, const K: usize>(x: f64, c: &[f64; K]) -> f64 {
-    c[..K - 1].iter().rev().fold(c[K - 1], |sum, c| fma::<FMA>(sum, x, *c))
+fn sum_powers<I: Instructions, const K: usize>(x: f64, c: &[f64; K]) -> f64 {
+    c[..K - 1].iter().rev().fold(c[K - 1], |sum, c| fma::<I>(sum, x, *c))
 }
 
 /// (sin πu, cos πu), for every u: with q the integer nearest 2u, f = u − q/2 is exact and |f| ≤ ¼, where the
 /// series to f¹⁷ and f¹⁶ suffice; q mod 4 then swaps and negates. Beyond 2⁵³ every u is an even integer.
 #[inline(always)]
-pub(crate) fn sin_cos_pi<const FMA: bool>(u: f64) -> (f64, f64) {
+pub(crate) fn sin_cos_pi<I: Instructions>(u: f64) -> (f64, f64) {
     const EVEN: f64 = 9_007_199_254_740_992.0;
     const PI_LO: f64 = 1.224_646_799_147_353_2e-16;
     // 0 for a large u; an infinite one becomes NaN.
     let u = if u.abs() >= EVEN { 0.0 * u } else { u };
     let q = (2.0 * u).round_ties_even();
-    let f = fma::<FMA>(q, -0.5, u);
+    let f = fma::<I>(q, -0.5, u);
     let f2 = f * f;
     let mut s = 7.952_054_001_475_513e-7;
     for c in [
@@ -252,9 +192,9 @@ pub(crate) fn sin_cos_pi<const FMA: bool>(u: f64) -> (f64, f64) {
         -5.167_712_780_049_97,
         PI_LO,
     ] {
-        s = fma::<FMA>(s, f2, c);
+        s = fma::<I>(s, f2, c);
     }
-    let s = fma::<FMA>(f, std::f64::consts::PI, f * s);
+    let s = fma::<I>(f, std::f64::consts::PI, f * s);
     let mut c = 4.303_069_587_032_947e-6;
     for d in [
         -1.046_381_049_248_457e-4,
@@ -266,9 +206,9 @@ pub(crate) fn sin_cos_pi<const FMA: bool>(u: f64) -> (f64, f64) {
         -4.934_802_200_544_679,
         1.0,
     ] {
-        c = fma::<FMA>(c, f2, d);
+        c = fma::<I>(c, f2, d);
     }
-    let quadrant = fma::<FMA>((0.25 * q).round_ties_even(), -4.0, q);
+    let quadrant = fma::<I>((0.25 * q).round_ties_even(), -4.0, q);
     let odd = quadrant.abs() == 1.0;
     let half_turn = quadrant.abs() == 2.0;
     let (sin, cos) = if odd { (c, s) } else { (s, c) };
@@ -287,7 +227,7 @@ pub(crate) fn from_low_bits(integer: u64) -> f64 {
 /// ln x of a normal number above 0: x = 2^k m with m from √½ to √2, and with s = (m − 1)/(m + 1)
 /// ln m = 2 artanh s = 2s (1 + s² Σ c_k s²ᵏ). The sum goes through that function at the Chebyshev points: 5·10⁻¹⁸ off at the most.
 #[inline(always)]
-pub(crate) fn ln<const FMA: bool>(x: f64) -> f64 {
+pub(crate) fn ln<I: Instructions>(x: f64) -> f64 {
     const ROOT_HALF: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
     const ONE: u64 = 1.0f64.to_bits();
     const C: [f64; 7] = [
@@ -305,8 +245,8 @@ pub(crate) fn ln<const FMA: bool>(x: f64) -> f64 {
     let s = (m - 1.0) / (m + 1.0);
     let s2 = s * s;
     let twice = 2.0 * s;
-    let rest = twice * s2 * sum_powers::<FMA, 7>(s2, &C);
-    fma::<FMA>(k, LN2_HI, twice + fma::<FMA>(k, LN2_LO, rest))
+    let rest = twice * s2 * sum_powers::<I, 7>(s2, &C);
+    fma::<I>(k, LN2_HI, twice + fma::<I>(k, LN2_LO, rest))
 }
 
 /// Σ ln x of numbers above 0: mantissas are multiplied and exponents added, and few logarithms are taken.
@@ -357,9 +297,9 @@ struct Exp<'a>(&'a mut [f64]);
 impl Vectorized for Exp<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<I: Instructions>(self) {
         for x in self.0.iter_mut() {
-            *x = exp::<FMA>(*x);
+            *x = exp::<I>(*x);
         }
     }
 }
@@ -371,6 +311,7 @@ pub(crate) fn exp_in_place(x: &mut [f64]) {
 
 #[cfg(test)]
 mod tests {
+    use super::instructions::PortableFused;
     use super::*;
 
     #[test]
@@ -381,7 +322,7 @@ mod tests {
         exp_in_place(&mut ours);
         for (x, y) in xs.iter().zip(&ours) {
             let truth = x.exp();
-            let portable = exp::<false>(*x);
+            let portable = exp::<Portable>(*x);
             let ulp = (truth.next_up() - truth).max(f64::MIN_POSITIVE);
             worst = worst.max((y - truth).abs() / ulp).max((portable - truth).abs() / ulp);
         }
@@ -394,17 +335,20 @@ mod tests {
         for i in 0..200_000 {
             let y = -1021.0 * i as f64 / 199_999.0;
             let truth = y.exp2();
-            for ours in [exp2_decay::<true>(y), exp2_decay::<false>(y)] {
+            for ours in [exp2_decay::<PortableFused>(y), exp2_decay::<Portable>(y)] {
                 worst = worst.max((ours - truth).abs() / (truth.next_up() - truth));
             }
         }
         assert!(worst <= 2.0, "{worst} ulp");
         for (y, truth) in [(0.0, 1.0), (-0.0, 1.0), (-1.0, 0.5), (-1021.0, 2f64.powi(-1021))] {
-            assert_eq!(exp2_decay::<true>(y), truth);
+            assert_eq!(exp2_decay::<PortableFused>(y), truth);
         }
-        assert!(exp2_decay::<true>(f64::NEG_INFINITY) < 1e-307 && exp2_decay::<false>(-1e300) < 1e-307);
+        assert!(
+            exp2_decay::<PortableFused>(f64::NEG_INFINITY) < 1e-307
+                && exp2_decay::<Portable>(-1e300) < 1e-307
+        );
         for bits in [f64::NAN.to_bits(), 0x7FF0_0000_0000_07A2, 0x7FF8_0000_0000_0001, u64::MAX] {
-            assert!(exp2_decay::<true>(f64::from_bits(bits)).is_nan());
+            assert!(exp2_decay::<PortableFused>(f64::from_bits(bits)).is_nan());
         }
     }
 
@@ -438,7 +382,7 @@ mod tests {
         // Any NaN: the missing value of R has bits of its own.
         for bits in [f64::NAN.to_bits(), 0x7FF0_0000_0000_07A2, 0x7FF8_0000_0000_0001, u64::MAX] {
             let nan = f64::from_bits(bits);
-            assert!([exp::<false>(nan), exp::<true>(nan)].iter().all(|v| v.is_nan()));
+            assert!([exp::<Portable>(nan), exp::<PortableFused>(nan)].iter().all(|v| v.is_nan()));
         }
     }
 
@@ -451,12 +395,12 @@ mod tests {
             [f64::MIN_POSITIVE, f64::MAX, 0.5 / 4_294_967_296.0, 1.0 - f64::EPSILON, 1.0 + f64::EPSILON];
         for x in near.chain(wide).chain(least).filter(|x| *x != 1.0) {
             let truth = x.ln();
-            for ours in [ln::<true>(x), ln::<false>(x)] {
+            for ours in [ln::<PortableFused>(x), ln::<Portable>(x)] {
                 worst = worst.max((ours - truth).abs() / (truth.abs().next_up() - truth.abs()));
             }
         }
         assert!(worst <= 2.0, "{worst} ulp");
-        assert_eq!([ln::<true>(1.0), ln::<false>(1.0)], [0.0; 2]);
+        assert_eq!([ln::<PortableFused>(1.0), ln::<Portable>(1.0)], [0.0; 2]);
     }
 
     /// sin πf and cos πf for |f| ≤ ¼, with the rounding of πf carried along to first order.
@@ -483,7 +427,7 @@ mod tests {
                     2 => (-sin, -cos),
                     _ => (-cos, sin),
                 };
-                for (s, c) in [sin_cos_pi::<true>(u), sin_cos_pi::<false>(u)] {
+                for (s, c) in [sin_cos_pi::<PortableFused>(u), sin_cos_pi::<Portable>(u)] {
                     worst = worst.max(ulps(s, sin)).max(ulps(c, cos));
                 }
             }
@@ -493,13 +437,13 @@ mod tests {
 
     #[test]
     fn sine_and_cosine_at_the_ends() {
-        assert_eq!(sin_cos_pi::<false>(0.0), (0.0, 1.0));
-        assert_eq!(sin_cos_pi::<false>(0.5), (1.0, 0.0));
-        assert_eq!(sin_cos_pi::<false>(4_503_599_627_370_497.0), (0.0, -1.0));
-        assert_eq!(sin_cos_pi::<true>(-1e300), (0.0, 1.0));
-        assert_eq!(sin_cos_pi::<true>(f64::MAX), (0.0, 1.0));
+        assert_eq!(sin_cos_pi::<Portable>(0.0), (0.0, 1.0));
+        assert_eq!(sin_cos_pi::<Portable>(0.5), (1.0, 0.0));
+        assert_eq!(sin_cos_pi::<Portable>(4_503_599_627_370_497.0), (0.0, -1.0));
+        assert_eq!(sin_cos_pi::<PortableFused>(-1e300), (0.0, 1.0));
+        assert_eq!(sin_cos_pi::<PortableFused>(f64::MAX), (0.0, 1.0));
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            let (s, c) = sin_cos_pi::<true>(bad);
+            let (s, c) = sin_cos_pi::<PortableFused>(bad);
             assert!(s.is_nan() && c.is_nan());
         }
     }

@@ -8,7 +8,7 @@ mod blocks;
 use super::{Kernel, KernelGrad, PointGrad, expression};
 use crate::error::{Error, Result};
 use crate::fast::cross_blocks::{CrossBlocks, Mats};
-use crate::fast::vmath::{Vectorized, exp, vectorize};
+use crate::fast::vmath::{Instructions, Vectorized, exp, vectorize};
 use crate::fast::{self, FastKernel};
 use crate::linalg::{Op, gemm};
 use crate::mat::Mat;
@@ -174,10 +174,10 @@ struct Activate<'a> {
 impl Vectorized for Activate<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<I: Instructions>(self) {
         for row in self.h.chunks_exact_mut(self.bias.len()) {
             if self.last {
-                row.iter_mut().zip(self.bias).for_each(|(h, b)| *h = tanh::<FMA>(*h + b));
+                row.iter_mut().zip(self.bias).for_each(|(h, b)| *h = tanh::<I>(*h + b));
             } else {
                 row.iter_mut().zip(self.bias).for_each(|(h, b)| *h = (*h + b).max(0.0));
             }
@@ -195,7 +195,7 @@ struct Slope<'a> {
 impl Vectorized for Slope<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
+    fn run<I: Instructions>(self) {
         let both = self.bar.iter_mut().zip(self.h);
         if self.last {
             both.for_each(|(bar, h)| *bar *= 1.0 - h * h);
@@ -208,8 +208,8 @@ impl Vectorized for Slope<'_> {
 /// tanh |x| = (1 − e^{−2|x|}) / (1 + e^{−2|x|}), with the sign of x; absolutely, not relatively, as good as the
 /// standard library's, which is all that features need.
 #[inline(always)]
-fn tanh<const FMA: bool>(x: f64) -> f64 {
-    let e = exp::<FMA>(-2.0 * x.abs());
+fn tanh<I: Instructions>(x: f64) -> f64 {
+    let e = exp::<I>(-2.0 * x.abs());
     ((1.0 - e) / (1.0 + e)).copysign(x)
 }
 
@@ -349,6 +349,7 @@ impl FastKernel for Mlp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fast::vmath::Portable;
     use crate::kernel::Rbf;
 
     #[test]
@@ -371,9 +372,9 @@ mod tests {
     #[test]
     fn tanh_is_that_of_the_standard_library() {
         for x in [0.0, 1e-300, 1e-9, -0.1, 0.5, -1.0, 3.0, 19.0, -40.0, 800.0, f64::INFINITY] {
-            assert!((tanh::<false>(x) - x.tanh()).abs() <= 2.0 * f64::EPSILON, "{x}");
+            assert!((tanh::<Portable>(x) - x.tanh()).abs() <= 2.0 * f64::EPSILON, "{x}");
         }
-        assert!(tanh::<false>(f64::NAN).is_nan());
+        assert!(tanh::<Portable>(f64::NAN).is_nan());
     }
 
     #[test]

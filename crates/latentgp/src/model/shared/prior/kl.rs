@@ -1,6 +1,6 @@
 //! The KL divergence of independent normal distributions.
 
-use crate::fast::vmath::{LnSum, Vectorized, vectorize};
+use crate::fast::vmath::{Instructions, LnSum, Vectorized, vectorize};
 
 /// Σ KL(N(μ, S) ‖ N(m, p)) = ½ Σ ((μ − m)²/p + S/p − ln(S/p) − 1); adds −∂KL to the gradients of μ and S.
 ///
@@ -26,7 +26,7 @@ struct Kl<'a> {
 impl Vectorized for Kl<'_> {
     type Out = f64;
     #[inline(always)]
-    fn run<const FMA: bool>(self) -> f64 {
+    fn run<I: Instructions>(self) -> f64 {
         const LANES: usize = LnSum::LANES;
         let len = self.mean.len();
         let (mean, var, m, p) = (self.mean, &self.var[..len], &self.m[..len], &self.p[..len]);
