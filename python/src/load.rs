@@ -6,7 +6,7 @@ use crate::latent::LatentModel;
 use crate::narx::NarxModel;
 use crate::regression::RegressionModel;
 use latentgp::Error;
-use latentgp::file::{ModelFile, SETTINGS, Store, Trained, TrainedNarx, TrainedRegression, TrainedSpace};
+use latentgp::file::{ModelFile, SETTINGS, Store, TrainedRegression, TrainedSeries, TrainedSpace};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::Value;
@@ -37,15 +37,14 @@ pub fn from_bytes(py: Python<'_>, bytes: &[u8], own: Option<&Bound<'_, PyDict>>)
     let own = custom::own(own)?;
     let file = ModelFile::from_bytes(bytes)?;
     Ok(match file.kind.as_str() {
-        Trained::KIND => Py::new(py, LatentModel::bayesian(Trained::from_file_with(file, &own)?))?.into_any(),
-        TrainedSpace::KIND => {
-            Py::new(py, LatentModel::space(TrainedSpace::from_file_with(file, &own)?))?.into_any()
+        kind if TrainedSpace::holds(kind) => {
+            Py::new(py, LatentModel::new(TrainedSpace::from_file_with(file, &own)?))?.into_any()
         }
         TrainedRegression::KIND => {
             Py::new(py, RegressionModel::new(TrainedRegression::from_file_with(file, &own)?))?.into_any()
         }
-        TrainedNarx::KIND => {
-            Py::new(py, NarxModel::new(TrainedNarx::from_file_with(file, &own)?))?.into_any()
+        kind if TrainedSeries::holds(kind) => {
+            Py::new(py, NarxModel::new(TrainedSeries::from_file_with(file, &own)?))?.into_any()
         }
         other => {
             let reason = format!("holds a `{other}`, which this version of latentgp does not know");

@@ -6,7 +6,7 @@ use crate::kernel::Kernel;
 use crate::settings::SimulationSettings;
 use crate::work::Done;
 use crate::{load, work};
-use latentgp::file::{Store, TrainedNarx};
+use latentgp::file::{Store, TrainedSeries};
 use latentgp::model::narx::Forecast;
 use latentgp::recipe::{Data, Learnt};
 use pyo3::prelude::*;
@@ -17,10 +17,10 @@ type Drawn<'py> = (Moments<'py>, Vec<Given<'py>>);
 
 /// A fitted GP-NARX.
 #[pyclass(frozen, module = "latentgp._native")]
-pub struct NarxModel(Arc<TrainedNarx>);
+pub struct NarxModel(Arc<TrainedSeries>);
 
 impl NarxModel {
-    pub fn new(trained: TrainedNarx) -> Self {
+    pub fn new(trained: TrainedSeries) -> Self {
         NarxModel(Arc::new(trained))
     }
 }
@@ -46,7 +46,7 @@ impl NarxModel {
             return Err(Raise::fault("the model is none of series"));
         };
         let (names, exogenous_names) = names;
-        let trained = TrainedNarx { model: *model, series, exogenous, names, exogenous_names, report };
+        let trained = TrainedSeries { model, series, exogenous, names, exogenous_names, report };
         Ok((NarxModel::new(trained), raised))
     }
 
@@ -59,12 +59,8 @@ impl NarxModel {
     /// The lags of each series, the delays of each exogenous input, and the inducing inputs, where there are any.
     #[getter]
     fn lags(&self) -> (Vec<usize>, Vec<Vec<usize>>, Option<usize>) {
-        let inducing = match &self.0.model.process {
-            latentgp::model::narx::Process::Exact(_) => None,
-            latentgp::model::narx::Process::Sparse(m) => Some(m.z.value.rows()),
-            latentgp::model::narx::Process::Gapped(m) => Some(m.base.z.value.rows()),
-        };
-        (self.0.model.lags.series.clone(), self.0.model.lags.exogenous.clone(), inducing)
+        let model = &self.0.model;
+        (model.lags().series.clone(), model.lags().exogenous.clone(), model.inducing())
     }
 
     /// The fitted kernel as an expression.
@@ -76,8 +72,7 @@ impl NarxModel {
     /// σ² of every series, in the units of the data.
     #[getter]
     fn noise_variance(&self) -> Vec<f64> {
-        let noise = self.0.model.noise().get();
-        self.0.model.scaling.scale.iter().map(|s| noise * s * s).collect()
+        self.0.model.noise_variance()
     }
 
     /// The series and the exogenous inputs that the model was trained on.

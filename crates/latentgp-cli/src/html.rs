@@ -7,38 +7,45 @@ use crate::figure::{
 };
 use crate::picture;
 use crate::regress;
-use crate::space::{self, Space};
 use crate::summary::{self, maximised};
 use crate::trained::Ready;
 use crate::words::{bar, short};
 use latentgp::file::TrainedRegression;
-use latentgp::model::Model;
 use latentgp::param::Parameterized;
 use std::fmt::Write;
 
-/// The page.
+/// The page of a latent space.
 pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
-    let trained = &ready.trained;
-    let report = &trained.report;
-    let (n, d, q, m) = trained.model.sizes();
+    let (model, report) = (&ready.trained.model, &ready.trained.report);
+    let (n, d, q) = model.sizes();
     let mut body = String::new();
     let mut put = |text: String| body.push_str(&(text + "\n"));
     put(format!("<h1>{}</h1>", escape(title)));
+    let (inducing, rule) = match model.inducing() {
+        None => Default::default(),
+        Some(z) => (
+            format!(", {} inducing inputs", z.rows()),
+            format!(", expectation <code>{}</code>", escape(&model.expectation())),
+        ),
+    };
     put(format!(
-        "<p class=\"lead\">A Bayesian GPLVM of {n} rows × {d} columns: {q} latent dimensions, {m} inducing inputs, \
-         kernel <code>{}</code>, expectation <code>{}</code>.</p>",
-        escape(&report.kernel),
-        escape(&trained.model.expectation.expression())
+        "<p class=\"lead\">A {} of {n} rows × {d} columns: {q} latent dimensions{inducing}, kernel <code>{}</code>{rule}.</p>",
+        model.title(),
+        escape(&report.kernel)
     ));
+    let what = model.objective();
     let mut facts = vec![
-        (short(report.evidence), "bound of the log evidence".to_string()),
+        (
+            short(report.evidence),
+            if what == "bound" { "bound of the log evidence".to_string() } else { what.to_string() },
+        ),
         (
             report.iterations.to_string(),
             format!("iterations, {:.1} s: {}", report.seconds, report.stop_reason),
         ),
         (
-            short(summary::mean(trained.model.noise.as_slice())),
-            match trained.model.noise.len() {
+            short(summary::mean(model.noise())),
+            match model.noise().len() {
                 1 => "noise variance of the scaled data".to_string(),
                 _ => "noise variance of the scaled data, the mean over the columns".to_string(),
             },
@@ -58,13 +65,18 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
         .map(|(b, s)| format!("<div><b>{}</b><span>{}</span></div>", escape(b), escape(s)))
         .collect();
     put(format!("<section class=\"facts\">{}</section>", facts.join("")));
-    for warning in summary::warnings(trained) {
+    for warning in summary::warnings(&ready.trained) {
         put(format!("<p class=\"warning\">{}</p>", prose(&warning)));
     }
+    let caption = match model.inducing() {
+        None => "Each mark is a training row.",
+        Some(_) => {
+            "Each mark is a row at its posterior mean, each ellipse one standard deviation. Crosses are inducing inputs; \
+             dark ground is where predictions are uncertain, the other dimensions being at their means."
+        }
+    };
     put(format!(
-        "<h2>Latent map</h2><figure>{}<figcaption>Each mark is a row at its posterior mean, each ellipse one \
-         standard deviation. Crosses are inducing inputs; dark ground is where predictions are uncertain, the \
-         other dimensions being at their means.</figcaption></figure>",
+        "<h2>Latent map</h2><figure>{}<figcaption>{caption}</figcaption></figure>",
         figure::latent_map(&picture::map(ready, "")?)?.svg()
     ));
     put("<h2>Relevance of the latent dimensions</h2><table><tr><th>dimension</th><th></th>\
@@ -82,13 +94,18 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
     put("</table>".into());
     if !report.trace.is_empty() {
         put(format!(
-            "<h2>The bound while fitting</h2><figure>{}</figure>",
-            figure::trace(&maximised("bound", &*trained.model.kernel), &report.trace)?.svg()
+            "<h2>The {what} while fitting</h2><figure>{}</figure>",
+            figure::trace(&summary::objective(ready), &report.trace)?.svg()
         ));
     }
-    put(format!("<h2>How good the approximation is</h2><p>{}.</p>", prose(&summary::certificate(trained))));
-    put(columns(ready)?);
-    put(parameters(ready));
+    if model.inducing().is_some() {
+        let certificate = prose(&summary::certificate(report));
+        put(format!("<h2>How good the approximation is</h2><p>{certificate}.</p>"));
+    }
+    if let Some((_, parameters)) = model.parameters() {
+        put(columns(ready)?);
+        put(self::parameters(parameters));
+    }
     put(format!(
         "<h2>Use it</h2><pre>latentgp transform {source} NEW.csv      # where new rows lie\n\
          latentgp reconstruct {source} LATENT.csv # data at latent positions\n\
@@ -96,35 +113,6 @@ pub fn page(ready: &Ready, title: &str, source: &str) -> Outcome<String> {
          latentgp plot {source} --out FIG.svg     # this picture</pre>",
         source = escape(source)
     ));
-    Ok(document(title, &body))
-}
-
-/// The page of a GPLVM or a PPCA.
-pub fn space(of: &Space, title: &str, source: &str) -> Outcome<String> {
-    let mut body = format!("<h1>{}</h1>\n", escape(title));
-    let _ = writeln!(
-        body,
-        "<h2>Latent map</h2><figure>{}<figcaption>Each mark is a training row.</figcaption></figure>\n\
-         <h2>Relevance of the latent dimensions</h2><figure>{}</figure>",
-        of.map()?.svg(),
-        of.bars()?.svg()
-    );
-    let trace = &of.trained.report.trace;
-    if !trace.is_empty() {
-        let _ = writeln!(
-            body,
-            "<h2>The fit</h2><figure>{}</figure>",
-            figure::trace(&of.objective(), trace)?.svg()
-        );
-    }
-    let _ = writeln!(body, "<h2>In words</h2><pre>{}</pre>", escape(&space::text(of)?));
-    let _ = writeln!(
-        body,
-        "<h2>Use it</h2><pre>latentgp transform {source} NEW.csv      # where new rows lie\n\
-         latentgp reconstruct {source} LATENT.csv # data at latent positions\n\
-         latentgp impute {source} HOLES.csv       # fill missing cells</pre>",
-        source = escape(source)
-    );
     Ok(document(title, &body))
 }
 
@@ -181,9 +169,9 @@ pub fn regression(of: &TrainedRegression, title: &str, source: &str) -> Outcome<
 /// How well each column is explained at the latent positions of the training rows.
 fn columns(ready: &Ready) -> Outcome<String> {
     let model = &ready.trained.model;
-    let fitted = ready.posterior.predict_uncertain(&model.latent())?;
-    let y = model.scaling.undo_mean(&model.outputs.y)?;
-    let noise = ready.posterior.noise_variance();
+    let fitted = model.reconstruct(&ready.latent)?;
+    let y = model.scaling().undo_mean(model.y())?;
+    let noise = model.noise_variance();
     let mut text =
         "<h2>Columns</h2><table><tr><th>column</th><th class=\"n\">observed</th><th class=\"n\">mean</th>\
                     <th class=\"n\">standard deviation</th><th class=\"n\">noise, std</th>\
@@ -213,10 +201,10 @@ fn columns(ready: &Ready) -> Outcome<String> {
 }
 
 /// The parameters that are few enough to be read.
-fn parameters(ready: &Ready) -> String {
+fn parameters(of: &dyn Parameterized) -> String {
     const FEW: usize = 20;
     let mut text = "<h2>Parameters</h2><table><tr><th>name</th><th>shape</th><th>value</th></tr>".to_string();
-    for (name, p) in ready.trained.model.params() {
+    for (name, p) in of.params() {
         let values = match p.len() {
             0..=FEW => p.as_slice().iter().map(|v| short(*v)).collect::<Vec<_>>().join(", "),
             _ => {
@@ -239,5 +227,5 @@ fn parameters(ready: &Ready) -> String {
 /// Whether the model still gives the bound that its report tells; a page should not claim what is not so.
 pub fn bound_holds(ready: &Ready) -> bool {
     let told = ready.trained.report.evidence;
-    ready.trained.model.log_evidence(None).is_ok_and(|now| (now - told).abs() <= 1e-6 * told.abs().max(1.0))
+    ready.trained.model.evidence().is_ok_and(|now| (now - told).abs() <= 1e-6 * told.abs().max(1.0))
 }

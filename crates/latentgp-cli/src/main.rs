@@ -9,7 +9,6 @@ mod html;
 mod picture;
 mod progress;
 mod regress;
-mod space;
 mod summary;
 mod train;
 mod trained;

@@ -2,9 +2,10 @@
 
 use crate::failure::Outcome;
 use crate::figure::{self, Background, Coordinate, Figure, LatentMap, Panel, Relevance};
-use crate::summary::maximised;
+use crate::summary::objective;
 use crate::trained::Ready;
 use latentgp::Mat;
+use latentgp::expectation::Gaussians;
 
 /// Columns and rows of the grid on which the model's uncertainty is shown.
 const GRID: usize = 48;
@@ -14,11 +15,10 @@ pub fn map(ready: &Ready, title: &str) -> Outcome<LatentMap> {
     let model = &ready.trained.model;
     let shown = ready.shown();
     let coordinate = |k: usize| Coordinate {
-        mean: model.mean.value.col(k),
-        variance: model.var.value.col(k),
+        mean: ready.latent.mean.col(k),
+        variance: if model.is_certain() { Vec::new() } else { ready.latent.var.col(k) },
         title: figure::axis_title(k, Some(ready.relevance[k])),
     };
-    let z = &model.z.value;
     let mut map = LatentMap {
         title: title.into(),
         x: coordinate(shown[0]),
@@ -26,7 +26,7 @@ pub fn map(ready: &Ready, title: &str) -> Outcome<LatentMap> {
         labels: ready.trained.labels.as_ref().map_or(Vec::new(), |l| l.of.clone()),
         ..LatentMap::default()
     };
-    if let [a, b] = shown {
+    if let ([a, b], Some(z)) = (shown, model.inducing()) {
         map.inducing = (0..z.rows()).map(|m| [z[(m, *a)], z[(m, *b)]]).collect();
         map.background = Some(uncertainty(ready, [*a, *b], map.limits())?);
     }
@@ -35,7 +35,7 @@ pub fn map(ready: &Ready, title: &str) -> Outcome<LatentMap> {
 
 /// The predictive variance, averaged over the scaled columns, with the other dimensions at their means.
 fn uncertainty(ready: &Ready, [a, b]: [usize; 2], limits: [(f64, f64); 2]) -> Outcome<Background> {
-    let mean = &ready.trained.model.mean.value;
+    let mean = &ready.latent.mean;
     let n = mean.rows() as f64;
     let centre: Vec<f64> = (0..mean.cols()).map(|k| mean.col(k).iter().sum::<f64>() / n).collect();
     let at = |(from, to): (f64, f64), k: usize| from + (to - from) * k as f64 / (GRID - 1) as f64;
@@ -44,8 +44,8 @@ fn uncertainty(ready: &Ready, [a, b]: [usize; 2], limits: [(f64, f64); 2]) -> Ou
         _ if k == b => at(limits[1], i / GRID),
         _ => centre[k],
     });
-    let var = ready.posterior.predict(&x)?.var;
-    let scale = &ready.posterior.scaling.scale;
+    let var = ready.trained.model.reconstruct(&Gaussians::certain(x))?.var;
+    let scale = &ready.trained.model.scaling().scale;
     let average =
         |i: usize| var.row(i).iter().zip(scale).map(|(v, s)| v / s / s).sum::<f64>() / scale.len() as f64;
     Ok(Background {
@@ -72,7 +72,7 @@ pub fn panel(ready: &Ready) -> Outcome<Figure> {
         map: map(ready, "Latent map")?,
         relevance: relevance(ready, "Relevance"),
         trace,
-        trace_of: maximised("bound", &*ready.trained.model.kernel),
+        trace_of: objective(ready),
         trace_title: "Bound".into(),
     })?)
 }

@@ -1,17 +1,18 @@
-//! A trained model in plain words and as JSON with stable keys.
+//! A trained latent space in plain words and as JSON with stable keys.
 
 use crate::failure::Outcome;
 use crate::trained::Ready;
 use crate::words::{bar, count, short};
-use latentgp::file::{Report, Trained};
+use latentgp::file::{Report, TrainedSpace};
 use latentgp::kernel::Kernel;
-use latentgp::model::noise_at_floor;
 use serde_json::{Value, json};
 
 /// How the fit ended, in a few words.
-pub fn ending(trained: &Trained) -> String {
-    let report = &trained.report;
-    let state = if report.converged { "converged".to_string() } else { report.stop_reason.to_string() };
+fn ending(report: &Report) -> String {
+    let state = match report.converged && report.iterations > 0 {
+        true => "converged".to_string(),
+        false => report.stop_reason.to_string(),
+    };
     format!(
         "{state} after {}, {:.1} s{}",
         count(report.iterations, "iteration"),
@@ -26,8 +27,8 @@ pub fn gradient(report: &Report) -> String {
 }
 
 /// What the certificate says, whether that is good or not.
-pub fn certificate(trained: &Trained) -> String {
-    let Some(c) = trained.report.known_certificate() else {
+pub fn certificate(report: &Report) -> String {
+    let Some(c) = report.known_certificate() else {
         return "not known yet: the fit is not over".into();
     };
     if c.expectation == c.reference {
@@ -52,24 +53,34 @@ pub fn maximised(what: &str, kernel: &dyn Kernel) -> String {
     }
 }
 
+/// What the fit of a latent space maximised.
+pub fn objective(ready: &Ready) -> String {
+    let model = &ready.trained.model;
+    model
+        .parameters()
+        .map_or_else(|| model.objective().into(), |(kernel, _)| maximised(model.objective(), kernel))
+}
+
 /// The model in plain words.
 pub fn text(ready: &Ready) -> Outcome<String> {
-    let trained = &ready.trained;
-    let report = &trained.report;
-    let (n, d, q, m) = trained.model.sizes();
-    let missing = trained.model.outputs.y.as_slice().iter().filter(|v| v.is_nan()).count();
-    let missing = if missing > 0 { format!(", {missing} cells missing") } else { String::new() };
-    let mut lines = vec![
-        format!("Bayesian GPLVM of {} × {}{missing}", count(n, "row"), count(d, "column")),
-        format!(
-            "  kernel        {}, expectation {}, {}, {}",
-            report.kernel,
-            trained.model.expectation,
-            count(q, "latent dimension"),
-            count(m, "inducing input")
+    let (model, report) = (&ready.trained.model, &ready.trained.report);
+    let (n, d, q) = model.sizes();
+    let missing = match model.missing() {
+        0 => String::new(),
+        cells => format!(", {cells} cells missing"),
+    };
+    let (rule, inducing) = match model.inducing() {
+        None => Default::default(),
+        Some(z) => (
+            format!(", expectation {}", model.expectation()),
+            format!(", {}", count(z.rows(), "inducing input")),
         ),
-        format!("  bound         {} ({})", short(report.evidence), ending(trained)),
-        noise(trained.model.noise.as_slice()),
+    };
+    let mut lines = vec![
+        format!("{} of {} × {}{missing}", model.title(), count(n, "row"), count(d, "column")),
+        format!("  kernel        {}{rule}, {}{inducing}", report.kernel, count(q, "latent dimension")),
+        format!("  {:<13} {} ({})", model.objective(), short(report.evidence), ending(report)),
+        noise(model.noise()),
     ];
     lines.extend(report.agreement().map(|text| format!("  starts        {text}")));
     let most = ready.relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -87,20 +98,20 @@ pub fn text(ready: &Ready) -> Outcome<String> {
             dims.join(" and ")
         ));
     }
-    lines.push(format!("  certificate   {}", certificate(trained)));
+    lines.extend(model.inducing().map(|_| format!("  certificate   {}", certificate(report))));
     Ok(lines.join("\n"))
 }
 
 /// One sentence for each thing that deserves a warning.
-pub fn warnings(trained: &Trained) -> Vec<String> {
-    let report = &trained.report;
+pub fn warnings(trained: &TrainedSpace) -> Vec<String> {
+    let (model, report) = (&trained.model, &trained.report);
     let mut all: Vec<String> = report.certificate.iter().filter_map(|c| c.warning()).collect();
     if let Some(jitter) = report.extra_jitter.filter(|j| *j > 0.0) {
         all.push(format!("Kzz needed {jitter:.1e} more on its diagonal; try fewer inducing inputs"));
     }
-    all.extend(trained.model.collapses().iter().map(ToString::to_string));
+    all.extend(model.collapses());
     all.extend(report.not_converged());
-    all.extend(noise_at_floor(&trained.model.noise).then(|| NOISELESS.to_string()));
+    all.extend(model.noise_at_floor().then(|| NOISELESS.to_string()));
     all
 }
 
@@ -136,18 +147,16 @@ pub fn mean(of: &[f64]) -> f64 {
     if of.len() == 1 { of[0] } else { of.iter().sum::<f64>() / of.len() as f64 }
 }
 
-/// The model as JSON.
+/// The model as JSON, with the keys that every `fit` has.
 pub fn json(ready: &Ready) -> Outcome<Value> {
-    let trained = &ready.trained;
-    let report = &trained.report;
-    let (n, d, q, m) = trained.model.sizes();
+    let (model, report) = (&ready.trained.model, &ready.trained.report);
+    let (n, d, q) = model.sizes();
     let mut all = json!({
-        "model": "bayesian-gplvm",
+        "model": model.name(),
         "kernel": report.kernel,
-        "kernel_fitted": trained.model.kernel.expression(),
-        "expectation": trained.model.expectation.expression(),
+        "expectation": model.inducing().map(|_| model.expectation()),
         "latent_dim": q,
-        "inducing": m,
+        "inducing": model.inducing().map(|z| z.rows()),
         "n": n,
         "d": d,
         "bound": report.evidence,
@@ -163,11 +172,16 @@ pub fn json(ready: &Ready) -> Outcome<Value> {
         "restarts": report.restarts,
         "seed": report.seed,
         "scale": report.scale,
-        "extra_jitter": report.extra_jitter,
-        "certificate": report.certificate,
-        "warnings": warnings(trained),
+        "warnings": warnings(&ready.trained),
     });
-    put_noise(&mut all, trained.model.noise.as_slice());
+    put_noise(&mut all, model.noise());
+    if let Some((kernel, _)) = model.parameters() {
+        all["kernel_fitted"] = json!(kernel.expression());
+    }
+    if model.inducing().is_some() {
+        all["extra_jitter"] = json!(report.extra_jitter);
+        all["certificate"] = json!(report.certificate);
+    }
     if let Some(accuracy) = ready.accuracy()? {
         all["knn_accuracy"] = json!({ "mean": accuracy.mean, "std": accuracy.std, "folds": accuracy.folds });
     }

@@ -1,23 +1,22 @@
-//! A model file, and what every command wants to know of it: the posterior, the relevance, the best two dimensions.
+//! A model file, and what every command wants to know of a latent space: positions, the relevance, the best two dimensions.
 
 use crate::failure::{Failure, Outcome};
 use latentgp::Mat;
-use latentgp::file::{Labels, ModelFile, Store, Trained, TrainedRegression, TrainedSpace, in_file};
+use latentgp::expectation::Gaussians;
+use latentgp::file::{Labels, ModelFile, Store, TrainedRegression, TrainedSpace, in_file};
 use latentgp::metrics::{Accuracy, kfold, knn_accuracy};
-use latentgp::model::Model;
-use latentgp::posterior::Posterior;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Folds of the 1-NN accuracy, and the seed that divides the rows.
 const FOLDS: (usize, u64) = (5, 0);
 
-/// A trained model, ready to be used.
+/// A trained latent space, ready to be shown.
 pub struct Ready {
     /// What the file holds.
-    pub trained: Trained,
-    /// What predictions are made from.
-    pub posterior: Posterior,
+    pub trained: TrainedSpace,
+    /// Positions of the training rows.
+    pub latent: Gaussians,
     /// How much each latent dimension matters.
     pub relevance: Vec<f64>,
     /// The dimensions, the most relevant first.
@@ -30,15 +29,17 @@ pub fn kind(path: &Path) -> Outcome<String> {
 }
 
 /// Reads the file of a latent space.
-pub fn load(path: &Path) -> Outcome<Trained> {
+pub fn load(path: &Path) -> Outcome<TrainedSpace> {
     let file = ModelFile::read(path).map_err(Failure::data)?;
     match file.kind.as_str() {
-        Trained::KIND => in_file(path, Trained::from_file(file)).map_err(Failure::data),
+        kind if TrainedSpace::holds(kind) => {
+            in_file(path, TrainedSpace::from_file(file)).map_err(Failure::data)
+        }
         TrainedRegression::KIND => Err(Failure::data(format!(
             "{}: holds a regression, which has no latent positions of rows; use `latentgp predict`",
             path.display()
         ))),
-        other => Err(unknown(path, other, Trained::KIND)),
+        other => Err(unknown(path, other, "bayesian-gplvm")),
     }
 }
 
@@ -47,22 +48,13 @@ pub fn load_regression(path: &Path) -> Outcome<TrainedRegression> {
     let file = ModelFile::read(path).map_err(Failure::data)?;
     match file.kind.as_str() {
         TrainedRegression::KIND => in_file(path, TrainedRegression::from_file(file)).map_err(Failure::data),
-        Trained::KIND | TrainedSpace::KIND => Err(Failure::data(format!(
+        kind if TrainedSpace::holds(kind) => Err(Failure::data(format!(
             "{}: holds a latent space (`{}`), which predicts no targets; use `latentgp transform`, \
              `reconstruct` or `impute`, or learn a regression with `latentgp regress`",
             path.display(),
             file.kind
         ))),
         other => Err(unknown(path, other, TrainedRegression::KIND)),
-    }
-}
-
-/// Reads the file of a GPLVM or a PPCA; `None` for a file of another kind.
-pub fn load_space(path: &Path) -> Outcome<Option<TrainedSpace>> {
-    let file = ModelFile::read(path).map_err(Failure::data)?;
-    match file.kind.as_str() {
-        TrainedSpace::KIND => in_file(path, TrainedSpace::from_file(file)).map(Some).map_err(Failure::data),
-        _ => Ok(None),
     }
 }
 
@@ -75,12 +67,11 @@ fn unknown(path: &Path, kind: &str, expected: &str) -> Failure {
 
 impl Ready {
     /// Works out what follows from the parameters.
-    pub fn new(trained: Trained) -> Outcome<Self> {
-        let posterior = trained.model.posterior()?;
-        let relevance = trained.model.relevance(&posterior)?;
+    pub fn new(trained: TrainedSpace) -> Outcome<Self> {
+        let (latent, relevance) = (trained.model.latent()?, trained.model.relevance()?);
         let mut order: Vec<usize> = (0..relevance.len()).collect();
         order.sort_by(|&a, &b| relevance[b].total_cmp(&relevance[a]).then(a.cmp(&b)));
-        Ok(Ready { trained, posterior, relevance, order })
+        Ok(Ready { trained, latent, relevance, order })
     }
 
     /// Reads a model file and works out the rest.
@@ -95,13 +86,13 @@ impl Ready {
 
     /// 1-NN accuracy of the labels on the two most relevant dimensions, see [`accuracy`].
     pub fn accuracy(&self) -> Outcome<Option<Accuracy>> {
-        accuracy(self.trained.labels.as_ref(), &self.trained.model.mean.value.select_cols(self.shown()))
+        accuracy(self.trained.labels.as_ref(), &self.latent.mean.select_cols(self.shown()))
     }
 }
 
 /// 1-NN accuracy of the labels at the positions given; `None` without labels, or with fewer labelled rows than
 /// folds.
-pub fn accuracy(labels: Option<&Labels>, x: &Mat) -> Outcome<Option<Accuracy>> {
+fn accuracy(labels: Option<&Labels>, x: &Mat) -> Outcome<Option<Accuracy>> {
     let Some(labels) = labels else { return Ok(None) };
     let rows: Vec<usize> = (0..labels.of.len()).filter(|&i| !labels.of[i].is_empty()).collect();
     if rows.len() < FOLDS.0 {

@@ -6,8 +6,6 @@ use crate::args::Common;
 use crate::failure::{Failure, Outcome};
 use crate::{data, out, trained};
 use latentgp::data::table::Table;
-use latentgp::model::Model;
-use latentgp::posterior::Prediction;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -46,23 +44,14 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     let read = [("MODEL", Some(args.model.as_path())), ("DATA", Table::file(&args.data))];
     out::apart(&read, &[("--out", args.out.as_deref())])?;
     let id = args.id.as_deref();
-    let (columns, y, id, filled) = match trained::load_space(&args.model)? {
-        Some(space) => {
-            let (y, id) = data::for_model(&args.data, other(id, &space.columns)?, id)?;
-            let filled = space.model.impute(&y)?;
-            (space.columns, y, id, filled)
-        }
-        None => {
-            let trained = trained::load(&args.model)?;
-            let (y, id) = data::for_model(&args.data, other(id, &trained.columns)?, id)?;
-            let filled = trained.model.impute(&trained.model.posterior()?, &y)?;
-            (trained.columns, y, id, Prediction { mean: filled.y, var: filled.var })
-        }
-    };
+    let trained = trained::load(&args.model)?;
+    let columns = other(id, &trained.columns)?;
+    let (y, id) = data::for_model(&args.data, columns, id)?;
+    let filled = trained.model.impute(&y)?;
     let missing = y.as_slice().iter().filter(|v| v.is_nan()).count();
     out::note(common.quiet, format!("{missing} of {} cells filled", y.len()));
     if args.out.is_some() || !args.json {
-        out::table(&table(id, &columns, &filled)?, args.out.as_deref())?;
+        out::table(&table(id, columns, &filled)?, args.out.as_deref())?;
     }
     if args.json {
         return out::json(&json!({

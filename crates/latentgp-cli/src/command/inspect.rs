@@ -1,11 +1,10 @@
 //! `latentgp inspect MODEL`.
 
 use crate::failure::{Failure, Outcome};
-use crate::space::{self, Space};
 use crate::trained::Ready;
 use crate::{out, regress, summary, trained, words};
 use latentgp::Mat;
-use latentgp::file::{ModelFile, Report, Store, Trained, TrainedRegression, Unfinished, VERSION};
+use latentgp::file::{ModelFile, Report, Store, TrainedRegression, TrainedSpace, Unfinished, VERSION};
 use latentgp::param::Parameterized;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -37,7 +36,7 @@ pub fn run(args: &Args) -> Outcome {
         }));
     }
     let mut text = format!("{}: {}, format version {VERSION}\n", args.model.display(), file.kind);
-    if file.kind == Trained::KIND {
+    if TrainedSpace::holds(&file.kind) {
         let ready = Ready::load(&args.model)?;
         let trained = &ready.trained;
         text += &(summary::text(&ready)? + "\n");
@@ -47,7 +46,13 @@ pub fn run(args: &Args) -> Outcome {
             text += &format!("  labels        {}\n", labels.name);
         }
         text += &unfinished(trained.unfinished.as_ref(), "fit", &args.model);
-        text += &arrays(&trained.model, &file);
+        text += &match trained.model.parameters() {
+            Some((_, parameters)) => arrays(parameters, &file),
+            None => {
+                let all = file.tensors.iter().map(|(name, m)| line(name, m, "")).collect::<String>();
+                format!("\narrays\n{all}")
+            }
+        };
     } else if file.kind == TrainedRegression::KIND {
         let trained = trained::load_regression(&args.model)?;
         text += &(regress::summary(&trained)? + "\n");
@@ -55,19 +60,6 @@ pub fn run(args: &Args) -> Outcome {
         text += &format!("  seed          {}\n", trained.report.seed);
         text += &unfinished(trained.unfinished.as_ref(), "regress", &args.model);
         text += &arrays(&*trained.model, &file);
-    } else if let Some(trained) = trained::load_space(&args.model)? {
-        let space = Space::new(trained)?;
-        text += &(space::text(&space)? + "\n");
-        text += &format!("  scaling       {}\n", scaling(&space.trained.report));
-        text += &format!("  columns       {}\n", space.trained.columns.join(", "));
-        text += &unfinished(space.trained.unfinished.as_ref(), "fit", &args.model);
-        text += &match space.trained.model.parameters() {
-            Some((_, parameters)) => arrays(parameters, &file),
-            None => {
-                let all = file.tensors.iter().map(|(name, m)| line(name, m, "")).collect::<String>();
-                format!("\narrays\n{all}")
-            }
-        };
     } else {
         for (name, m) in &file.tensors {
             text += &line(name, m, "");

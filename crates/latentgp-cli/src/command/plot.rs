@@ -4,8 +4,7 @@ use crate::args::Common;
 use crate::failure::{Failure, Outcome};
 use crate::figure::Figure;
 use crate::regress::picture as picture_of_regression;
-use crate::space::Space;
-use crate::summary::maximised;
+use crate::summary::{maximised, objective};
 use crate::trained::Ready;
 use crate::{figure, out, picture, trained};
 use clap::ValueEnum;
@@ -84,25 +83,17 @@ fn latent(args: &Args) -> Outcome<Figure> {
     if args.target.is_some() {
         return Err(Failure::usage("--target has no effect on a latent space; leave it out"));
     }
-    if let Some(trained) = trained::load_space(&args.model)? {
-        let space = Space::new(trained)?;
-        return match args.what {
-            What::All | What::Map => space.map(),
-            What::Relevance => space.bars(),
-            What::Trace if space.trained.report.trace.is_empty() => Err(Failure::usage(
-                "this model has a closed form: there was no fit to draw; leave --what out",
-            )),
-            What::Trace => Ok(figure::trace(&space.objective(), &space.trained.report.trace)?),
-        };
-    }
     let ready = Ready::load(&args.model)?;
+    let report = &ready.trained.report;
     Ok(match args.what {
-        What::All => picture::panel(&ready)?,
-        What::Map => figure::latent_map(&picture::map(&ready, "")?)?,
+        What::All if ready.trained.model.inducing().is_some() => picture::panel(&ready)?,
+        What::All | What::Map => figure::latent_map(&picture::map(&ready, "")?)?,
         What::Relevance => figure::relevance_bars(&picture::relevance(&ready, ""))?,
-        What::Trace => {
-            let what = maximised("bound", &*ready.trained.model.kernel);
-            figure::trace(&what, &ready.trained.report.trace)?
+        What::Trace if report.trace.is_empty() && report.iterations == 0 => {
+            return Err(Failure::usage(
+                "this model has a closed form: there was no fit to draw; leave --what out",
+            ));
         }
+        What::Trace => figure::trace(&objective(&ready), &report.trace)?,
     })
 }

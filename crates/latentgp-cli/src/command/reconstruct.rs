@@ -6,7 +6,6 @@ use crate::failure::{Failure, Outcome};
 use crate::{out, trained};
 use latentgp::data::table::{Column, Table};
 use latentgp::expectation::Gaussians;
-use latentgp::model::Model;
 use latentgp::posterior::Prediction;
 use serde_json::json;
 use std::path::PathBuf;
@@ -45,26 +44,17 @@ pub fn run(args: &Args, _: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
     let read = [("MODEL", Some(args.model.as_path())), ("LATENT", Table::file(&args.latent))];
     out::apart(&read, &[("--out", args.out.as_deref())])?;
-    let (columns, mut decoded, noise) = match trained::load_space(&args.model)? {
-        Some(space) => {
-            let positions = positions(&args.latent, space.model.sizes().2)?;
-            (space.columns, space.model.reconstruct(&positions)?, space.model.noise_variance())
-        }
-        None => {
-            let trained = trained::load(&args.model)?;
-            let positions = positions(&args.latent, trained.model.sizes().2)?;
-            let posterior = trained.model.posterior()?;
-            let decoded = trained.model.reconstruct(&posterior, &positions)?;
-            (trained.columns, decoded, posterior.noise_variance())
-        }
-    };
+    let trained = trained::load(&args.model)?;
+    let (columns, noise) = (&trained.columns, trained.model.noise_variance());
+    let positions = positions(&args.latent, trained.model.latent_dim())?;
+    let mut decoded = trained.model.reconstruct(&positions)?;
     if args.noise {
         for i in 0..decoded.var.rows() {
             decoded.var.row_mut(i).iter_mut().zip(&noise).for_each(|(v, s)| *v += s);
         }
     }
     if args.out.is_some() || !args.json {
-        out::table(&table(None, &columns, &decoded)?, args.out.as_deref())?;
+        out::table(&table(None, columns, &decoded)?, args.out.as_deref())?;
     }
     if args.json {
         return out::json(&json!({

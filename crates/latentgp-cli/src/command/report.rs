@@ -2,7 +2,6 @@
 
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
-use crate::space::Space;
 use crate::trained::Ready;
 use crate::{html, out, trained};
 use latentgp::file::{Store, TrainedRegression};
@@ -38,8 +37,6 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     let source = args.model.display().to_string();
     let page = if trained::kind(&args.model)? == TrainedRegression::KIND {
         html::regression(&trained::load_regression(&args.model)?, &title, &source)?
-    } else if let Some(trained) = trained::load_space(&args.model)? {
-        html::space(&Space::new(trained)?, &title, &source)?
     } else {
         let ready = Ready::load(&args.model)?;
         if !html::bound_holds(&ready) {

@@ -5,8 +5,6 @@ use crate::failure::{Failure, Outcome};
 use crate::{data, out, trained};
 use latentgp::Mat;
 use latentgp::data::table::{Column, Table};
-use latentgp::file::TrainedSpace;
-use latentgp::model::Model;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -46,47 +44,17 @@ pub fn run(args: &Args, _: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
     let read = [("MODEL", Some(args.model.as_path())), ("DATA", Table::file(&args.data))];
     out::apart(&read, &[("--out", args.out.as_deref())])?;
-    if let Some(space) = trained::load_space(&args.model)? {
-        return in_space(args, &space);
-    }
     let trained = trained::load(&args.model)?;
     let (y, id) = data::for_model(&args.data, &trained.columns, args.id.as_deref())?;
-    let posterior = trained.model.posterior()?;
-    let latent = trained.model.project_with(&posterior, &y)?;
-    let mut columns: Vec<Column> = id.into_iter().collect();
-    let dims = latent.q.dim();
-    columns.extend((0..dims).map(|k| Column::numbers(format!("x{}", k + 1), latent.q.mean.col(k))));
-    columns.extend((0..dims).map(|k| Column::numbers(format!("x{}_var", k + 1), latent.q.var.col(k))));
-    columns.push(Column::numbers("bound", latent.bound.clone()));
-    if args.out.is_some() || !args.json {
-        let table = Table::new("result", columns).map_err(Failure::work)?;
-        out::table(&table, args.out.as_deref())?;
-    }
-    if args.json {
-        return out::json(&json!({
-            "n": y.rows(),
-            "latent_dim": dims,
-            "mean": rows(&latent.q.mean),
-            "variance": rows(&latent.q.var),
-            "bound": latent.bound,
-            "out": args.out,
-        }));
-    }
-    Ok(())
-}
-
-/// The same for a GPLVM or a PPCA.
-fn in_space(args: &Args, trained: &TrainedSpace) -> Outcome {
-    let (y, id) = data::for_model(&args.data, &trained.columns, args.id.as_deref())?;
     let placed = trained.model.transform(&y)?;
-    let certain = trained.model.is_certain();
+    let (certain, density) = (trained.model.is_certain(), trained.model.density());
     let mut columns: Vec<Column> = id.into_iter().collect();
     let dims = placed.q.dim();
     columns.extend((0..dims).map(|k| Column::numbers(format!("x{}", k + 1), placed.q.mean.col(k))));
     if !certain {
         columns.extend((0..dims).map(|k| Column::numbers(format!("x{}_var", k + 1), placed.q.var.col(k))));
     }
-    columns.push(Column::numbers("log_density", placed.log_density.clone()));
+    columns.push(Column::numbers(density, placed.log_density.clone()));
     if args.out.is_some() || !args.json {
         out::table(&Table::new("result", columns).map_err(Failure::work)?, args.out.as_deref())?;
     }
@@ -95,7 +63,7 @@ fn in_space(args: &Args, trained: &TrainedSpace) -> Outcome {
             "n": y.rows(),
             "latent_dim": dims,
             "mean": rows(&placed.q.mean),
-            "log_density": placed.log_density,
+            density: placed.log_density,
             "out": args.out,
         });
         if !certain {

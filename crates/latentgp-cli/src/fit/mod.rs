@@ -3,14 +3,13 @@
 use crate::args::Common;
 use crate::data::{self, Choice};
 use crate::failure::{Failure, Outcome};
-use crate::space::{self, Space};
 use crate::train::{self, Done, RESCUE, Task, train};
 use crate::trained::Ready;
 use crate::{interrupt, out, summary, trained};
 use clap::ValueEnum;
 use latentgp::Mat;
 use latentgp::data::table::Table;
-use latentgp::file::{self, Labels, Report, Trained, TrainedSpace};
+use latentgp::file::{self, Labels, Report, TrainedSpace};
 use latentgp::model::prior;
 use latentgp::recipe::{Data, Learnt, Recipe};
 use serde_json::json;
@@ -109,12 +108,6 @@ enum ModelName {
     Ppca,
 }
 
-/// A latent space of either family, with all that belongs to it.
-enum Learned {
-    Bayesian(Box<Trained>),
-    Space(Box<TrainedSpace>),
-}
-
 /// Whose rows and columns they are.
 #[derive(Clone)]
 struct Names {
@@ -200,13 +193,8 @@ fn task(args: &Args, common: &Common) -> Outcome<(Task, Names)> {
 }
 
 fn resume(args: &Args, common: &Common, asked: &Recipe, path: &Path) -> Outcome<(Task, Names)> {
-    let (report, left, names) = match trained::load_space(path)? {
-        Some(t) => (t.report, t.unfinished, Names { columns: t.columns, labels: t.labels, id: None }),
-        None => {
-            let t = trained::load(path)?;
-            (t.report, t.unfinished, Names { columns: t.columns, labels: t.labels, id: t.id })
-        }
-    };
+    let TrainedSpace { report, unfinished: left, columns, labels, id, .. } = trained::load(path)?;
+    let names = Names { columns, labels, id };
     let Some(left) = left else {
         return Err(Failure::usage(format!(
             "{}: this fit is over ({}), there is nothing to resume",
@@ -231,27 +219,14 @@ fn resume(args: &Args, common: &Common, asked: &Recipe, path: &Path) -> Outcome<
 }
 
 /// What came of a fit, as its model file holds it.
-fn learned(recipe: &Recipe, names: Names, done: Done) -> Outcome<Learned> {
+fn learned(recipe: &Recipe, names: Names, done: Done) -> Outcome<TrainedSpace> {
     let report = Report::new(&done.fitted, recipe, done.seconds);
     let Names { columns, labels, id } = names;
-    Ok(match done.fitted.model {
-        Learnt::BayesianGplvm(model) => Learned::Bayesian(Box::new(Trained {
-            report: report.certified(&model)?,
-            model: *model,
-            columns,
-            labels,
-            id,
-            unfinished: done.unfinished,
-        })),
-        Learnt::Space(model) => Learned::Space(Box::new(TrainedSpace {
-            model,
-            columns,
-            labels,
-            report,
-            unfinished: done.unfinished,
-        })),
-        _ => return Err(Failure::work("the model is no latent space; this is a fault of latentgp")),
-    })
+    let Learnt::Space(model) = done.fitted.model else {
+        return Err(Failure::work("the model is no latent space; this is a fault of latentgp"));
+    };
+    let report = report.certified(&*model)?;
+    Ok(TrainedSpace { model, columns, labels, id, report, unfinished: done.unfinished })
 }
 
 /// A Bayesian GPLVM of a table with such columns and labels.
@@ -261,29 +236,13 @@ pub fn bayesian(
     columns: Vec<String>,
     labels: Option<Labels>,
     quiet: bool,
-) -> Outcome<Trained> {
+) -> Outcome<TrainedSpace> {
     let done = train(Task::new(recipe.clone(), Data::Table { y, known: None }), "bound", quiet, None)?;
-    match learned(&recipe, Names { columns, labels, id: None }, done)? {
-        Learned::Bayesian(trained) => Ok(*trained),
-        Learned::Space(_) => Err(Failure::work("the model is another one; this is a fault of latentgp")),
-    }
+    learned(&recipe, Names { columns, labels, id: None }, done)
 }
 
-impl Learned {
-    fn save(&self, path: &Path) -> Outcome {
-        match self {
-            Learned::Bayesian(t) => file::save(path, &**t),
-            Learned::Space(t) => file::save(path, &**t),
-        }
-        .map_err(Failure::work)
-    }
-
-    fn report(&self) -> &Report {
-        match self {
-            Learned::Bayesian(t) => &t.report,
-            Learned::Space(t) => &t.report,
-        }
-    }
+fn save(trained: &TrainedSpace, path: &Path) -> Outcome {
+    file::save(path, trained).map_err(Failure::work)
 }
 
 /// Fits, saves and tells.
@@ -295,39 +254,33 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     interrupt::listen()?;
     let (recipe, what) = (task.recipe.clone(), task.recipe.objective());
     let (own, of) = (recipe.clone(), names.clone());
-    let checkpoint = args.training.checkpoint(move |path, done| learned(&own, of.clone(), done)?.save(path));
+    let checkpoint =
+        args.training.checkpoint(move |path, done| save(&learned(&own, of.clone(), done)?, path));
     let done = train(task, what, common.quiet, checkpoint)?;
     let stopped = done.interrupted();
     let learned = learned(&recipe, names, done)?;
     let rescue = stopped.then(|| PathBuf::from(RESCUE));
     let to: Option<&Path> = args.out.as_deref().or(rescue.as_deref());
     if let Some(path) = to {
-        learned.save(path)?;
+        save(&learned, path)?;
     }
-    args.training.write_trace(&learned.report().trace)?;
+    args.training.write_trace(&learned.report.trace)?;
     if let (true, Some(path)) = (stopped, to) {
-        let report = learned.report();
+        let report = &learned.report;
         return Err(train::interrupted("fit", (report.iterations, report.evidence), what, path));
     }
     args.training.finish(to)?;
     tell(args, common, learned)
 }
 
-fn tell(args: &Args, common: &Common, learned: Learned) -> Outcome {
-    let (warnings, mut json, text) = match learned {
-        Learned::Bayesian(t) => {
-            let ready = Ready::new(*t)?;
-            (summary::warnings(&ready.trained), summary::json(&ready)?, summary::text(&ready)?)
-        }
-        Learned::Space(t) => {
-            let space = Space::new(*t)?;
-            (space::warnings(&space), space::json(&space)?, space::text(&space)?)
-        }
-    };
+fn tell(args: &Args, common: &Common, learned: TrainedSpace) -> Outcome {
+    let ready = Ready::new(learned)?;
+    let warnings = summary::warnings(&ready.trained);
     for warning in &warnings {
         out::note(common.quiet, format!("warning: {warning}"));
     }
     if args.json {
+        let mut json = summary::json(&ready)?;
         json["out"] = json!(args.out);
         return out::json(&json);
     }
@@ -335,5 +288,5 @@ fn tell(args: &Args, common: &Common, learned: Learned) -> Outcome {
         Some(path) => format!("  saved in      {}", path.display()),
         None => "  not saved     add `--out model.lgp` to keep it".into(),
     };
-    out::text(&format!("{text}\n{saved}"))
+    out::text(&format!("{}\n{saved}", summary::text(&ready)?))
 }

@@ -11,6 +11,7 @@ use crate::{interrupt, out, words};
 use latentgp::Mat;
 use latentgp::fit::{Fitted, Search};
 use latentgp::kernel;
+use latentgp::model::SeriesModel;
 use latentgp::model::narx::Narx;
 use latentgp::optim::StopReason;
 use latentgp::recipe::{Data, Learnt};
@@ -19,7 +20,7 @@ use std::ops::ControlFlow;
 /// A fitted model and the units it was fitted in.
 pub struct Chosen {
     pub units: Units,
-    pub model: Box<Narx>,
+    pub model: Box<dyn SeriesModel>,
     pub iterations: usize,
     pub converged: bool,
     /// The log evidence of the data as given.
@@ -59,7 +60,7 @@ pub fn fit(job: &Job, series: &Series, quiet: bool) -> Outcome<Chosen> {
     let targets = known.slice_rows((first + job.lags.longest()).min(job.known()), job.known());
     let jacobian = -units.jacobian(&targets);
     let fitted = match job.papers {
-        true => by_papers(job, &units.apply(&known), inputs.as_ref(), quiet)?.map(Box::new),
+        true => by_papers(job, &units.apply(&known), inputs.as_ref(), quiet)?.map(|m| m.boxed()),
         false => {
             let data = Data::Series { series: units.apply(&known), exogenous: inputs };
             let task = Task { jacobian, ..Task::new(job.recipe(), data) };
@@ -68,9 +69,9 @@ pub fn fit(job: &Job, series: &Series, quiet: bool) -> Outcome<Chosen> {
                 return Err(stopped());
             }
             match &done.fitted.model {
-                Learnt::Series(narx) => {
-                    let narx = narx.clone();
-                    done.fitted.map(|_| narx)
+                Learnt::Series(model) => {
+                    let model = model.clone();
+                    done.fitted.map(|_| model)
                 }
                 _ => return Err(Failure::work("the model is none of series; this is a fault of latentgp")),
             }

@@ -6,8 +6,8 @@ use super::series::Series;
 use super::units::{Cells, View};
 use crate::failure::{Failure, Outcome};
 use crate::out;
-use latentgp::model::Jitter;
-use latentgp::model::narx::{Narx, Score, Simulation, UncertainTraining};
+use latentgp::model::narx::{Score, Simulation, UncertainTraining};
+use latentgp::model::{Jitter, SeriesModel};
 use rayon::prelude::*;
 
 /// One way to simulate and what came of it.
@@ -96,10 +96,10 @@ pub fn simulate(job: &Job, series: &Series, chosen: &Chosen) -> Outcome<Vec<Foun
 }
 
 /// With the variance of the training inputs that was asked for.
-fn with_training(job: &Job, model: &Narx, how: &Simulation) -> Simulation {
+fn with_training(job: &Job, model: &dyn SeriesModel, how: &Simulation) -> Simulation {
     let variance = match job.training {
         None => return how.clone(),
-        Some(TrainingVariance::Noise) => model.noise().get(),
+        Some(TrainingVariance::Noise) => model.noise(),
         Some(TrainingVariance::Value(v)) => v,
     };
     let jitter = how.training.map_or_else(Jitter::default, |t| t.jitter);

@@ -226,13 +226,12 @@ pub fn json(args: &Args, job: &Job, series: &Series, chosen: &Chosen, found: &[F
         all
     });
     let model = &*chosen.model;
-    let noise = |s: &f64| model.noise().get() * s.powi(2);
     let mut all = settings(args, job, series);
     all["first_row"] = json!(job.begin());
     all["dates"] = json!(series.dates_of(job.begin()..job.end()).map(|d| d.1));
     all["transform"] = json!(chosen.units.name());
     all["fitted_kernel"] = json!(model.kernel().expression());
-    all["noise_variance"] = json!(model.scaling.scale.iter().map(noise).collect::<Vec<_>>());
+    all["noise_variance"] = json!(model.noise_variance());
     all["papers"] = json!(job.papers);
     all["log_evidence"] = json!(chosen.evidence);
     all["iterations"] = json!(chosen.iterations);

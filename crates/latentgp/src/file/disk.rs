@@ -24,7 +24,7 @@ pub fn load<S: Store>(path: impl AsRef<Path>) -> Result<S> {
 pub fn load_with<S: Store>(path: impl AsRef<Path>, own: &Own) -> Result<S> {
     let path = path.as_ref();
     let file = ModelFile::read(path)?;
-    if file.kind != S::KIND {
+    if !S::holds(&file.kind) {
         let reason = format!("holds a `{}`, expected a `{}`", file.kind, S::KIND);
         return Err(Error::ModelFile { path: path.display().to_string(), reason });
     }

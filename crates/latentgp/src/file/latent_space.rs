@@ -1,12 +1,11 @@
-//! The model file of a latent space without inducing inputs. What only one model has is written and read by the model.
+//! The model file of a latent space: the model, whose columns and rows it is of, and how it was trained. What only one model has is written and read by the model.
 
-use super::gplvm::{LabelSpec, Labels, codes};
+use super::labels::{LabelSpec, Labels};
 use super::report::Report;
 use super::unfinished::{Unfinished, UnfinishedSpec};
 use super::{ModelFile, Store, damaged};
 use crate::error::Result;
 use crate::kernel::Own;
-use crate::mat::Mat;
 use crate::model::{LatentSpace, restore_space};
 use serde::Deserialize;
 use serde_json::json;
@@ -20,21 +19,26 @@ pub struct TrainedSpace {
     pub columns: Vec<String>,
     /// Classes of the training rows, if they were given.
     pub labels: Option<Labels>,
+    /// The name of the column that identifies rows, if there was one.
+    pub id: Option<String>,
     /// How it was trained.
     pub report: Report,
     /// What is needed to go on with a training that is not over.
     pub unfinished: Option<Unfinished>,
 }
 
+/// Files of this model have a kind of their own.
+const BAYESIAN_GPLVM: &str = "bayesian-gplvm";
+
 /// What the headers of all latent spaces have.
 #[derive(Deserialize)]
 struct Header {
-    model: String,
     n: usize,
     d: usize,
     columns: Vec<String>,
     labels: Option<LabelSpec>,
-    report: Report,
+    #[serde(default)]
+    id: Option<String>,
     #[serde(default)]
     unfinished: Option<UnfinishedSpec>,
 }
@@ -42,14 +46,13 @@ struct Header {
 impl Store for TrainedSpace {
     const KIND: &'static str = "latent-space";
 
+    fn holds(kind: &str) -> bool {
+        [Self::KIND, BAYESIAN_GPLVM].contains(&kind)
+    }
+
     fn to_file(&self) -> Result<ModelFile> {
         let (n, d, q) = self.model.sizes();
-        // Where a model says nothing else.
-        let usual = json!({
-            "kernel": "linear", "expectation": null, "standard_normal": true, "converged": true, "params": [],
-        });
-        let mut file = ModelFile::new(Self::KIND, usual);
-        file.set("model", self.model.name())?;
+        let mut file = ModelFile::new(self.model.kind(), json!({}));
         [("n", n), ("d", d), ("latent_dim", q)]
             .into_iter()
             .try_for_each(|(key, size)| file.set(key, size))?;
@@ -57,18 +60,11 @@ impl Store for TrainedSpace {
         file.put("y", self.model.y());
         self.model.store(&mut file)?;
         file.set("columns", &self.columns)?;
-        let labels = self.labels.as_ref().map(|labels| {
-            let (codes, distinct) = codes(&labels.of);
-            file.put("labels", &Mat::column(&codes));
-            LabelSpec { name: labels.name.clone(), distinct }
-        });
+        let labels = self.labels.as_ref().map(|labels| LabelSpec::put(labels, &mut file));
         file.set("labels", labels)?;
-        file.set("report", &self.report)?;
-        if let Some(unfinished) = &self.unfinished {
-            let spec = unfinished.put(&mut file);
-            file.set("unfinished", spec)?;
-        }
-        file.put("trace", &Mat::from_vec(1, self.report.trace.len(), self.report.trace.clone())?);
+        self.id.iter().try_for_each(|id| file.set("id", id))?;
+        file.put_unfinished(self.unfinished.as_ref())?;
+        file.put_report(&self.report, &self.report)?;
         Ok(file)
     }
 
@@ -81,15 +77,12 @@ impl Store for TrainedSpace {
         if y.is_empty() || y.as_slice().iter().any(|v| v.is_infinite()) {
             return Err(damaged("its data are empty or infinite"));
         }
-        let labels = match h.labels {
-            Some(spec) => Some(spec.labels(&file.take("labels", h.n, 1)?)?),
-            None => None,
-        };
-        let mut report = h.report;
-        report.trace = file.tensor("trace")?.as_slice().to_vec();
+        let labels = h.labels.map(|spec| spec.take(h.n, &mut file)).transpose()?;
+        let report = file.take_report()?;
         let unfinished = h.unfinished.map(|spec| spec.take(&mut file)).transpose()?;
-        let model = restore_space(&h.model, &mut file, own, y, scaling)?;
-        Ok(TrainedSpace { model, columns: h.columns, labels, report, unfinished })
+        let name: String = if file.kind == Self::KIND { file.field("model")? } else { file.kind.clone() };
+        let model = restore_space(&name, &mut file, own, y, scaling)?;
+        Ok(TrainedSpace { model, columns: h.columns, labels, id: h.id, report, unfinished })
     }
 }
 
@@ -99,6 +92,7 @@ mod tests {
     use crate::data::Scale;
     use crate::file::{load, save};
     use crate::kernel::Matern32;
+    use crate::mat::Mat;
     use crate::model::{GplvmTraining, Ppca, PpcaOptions, PpcaSpace};
     use std::ops::ControlFlow;
 
@@ -116,6 +110,7 @@ mod tests {
         let trained = |(model, trace): (Box<dyn LatentSpace>, Vec<f64>)| TrainedSpace {
             columns: vec!["a".into(), "b".into(), "c".into()],
             labels: Some(Labels { name: "l".into(), of: (0..9).map(|i| (i % 2).to_string()).collect() }),
+            id: None,
             unfinished: None,
             report: Report::example(Some(Scale::Standardize), trace),
             model,

@@ -31,26 +31,26 @@
 
 #[cfg(feature = "files")]
 mod disk;
-mod gplvm;
+mod labels;
 mod latent_space;
-mod narx;
 mod params;
 mod parts;
-mod prior;
 mod regression;
 mod report;
 #[cfg(feature = "files")]
 mod seal;
+mod series;
 mod unfinished;
 
 #[cfg(feature = "files")]
 pub use disk::{in_file, load, load_with, save};
-pub use gplvm::{Labels, Trained};
+pub use labels::Labels;
 pub use latent_space::TrainedSpace;
-pub use narx::TrainedNarx;
 pub use params::{ParamSpec, put_params, take_params};
 pub use regression::TrainedRegression;
+pub(crate) use regression::{put_regression, take_regression};
 pub use report::Report;
+pub use series::TrainedSeries;
 pub use unfinished::Unfinished;
 
 use crate::error::{Error, Result};
@@ -81,6 +81,11 @@ pub struct ModelFile {
 pub trait Store: Sized {
     /// What the file says it holds.
     const KIND: &'static str;
+
+    /// Whether a file of this kind holds such a thing.
+    fn holds(kind: &str) -> bool {
+        kind == Self::KIND
+    }
 
     /// The content of its file; errs where it cannot be written down, such as with a kernel whose expression
     /// is not that of its parameters.

@@ -1,6 +1,8 @@
 //! Parts that several models have in a model file: what is written by one function is read by the one beside it.
 
 use super::params::{ParamSpec, put_params, take_params};
+use super::report::Report;
+use super::unfinished::Unfinished;
 use super::{ModelFile, damaged};
 use crate::data::Scaling;
 use crate::error::{Error, Result};
@@ -67,6 +69,27 @@ impl ModelFile {
     pub(crate) fn take_parameters(&mut self, of: &mut (impl Parameterized + ?Sized)) -> Result<()> {
         let specs: Vec<ParamSpec> = self.field("params")?;
         take_params(of, &specs, self)
+    }
+
+    /// Puts how the model was trained: the report as the header has it, and its trace.
+    pub(super) fn put_report(&mut self, of: &Report, header: impl Serialize) -> Result<()> {
+        self.put("trace", &Mat::from_vec(1, of.trace.len(), of.trace.clone())?);
+        self.set("report", header)
+    }
+
+    /// How the model was trained.
+    pub(super) fn take_report(&self) -> Result<Report> {
+        let mut report: Report = self.field("report")?;
+        report.trace = self.tensor("trace")?.as_slice().to_vec();
+        Ok(report)
+    }
+
+    /// Puts what is needed to go on with a training that is not over; nothing where it is.
+    pub(super) fn put_unfinished(&mut self, of: Option<&Unfinished>) -> Result<()> {
+        of.map_or(Ok(()), |unfinished| {
+            let spec = unfinished.put(self);
+            self.set("unfinished", spec)
+        })
     }
 
     /// The noise of so many outputs: one of all, or one of each.

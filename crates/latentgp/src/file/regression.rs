@@ -7,10 +7,9 @@ use super::{ModelFile, Store, damaged, written};
 use crate::error::Result;
 use crate::kernel::Own;
 use crate::likelihood::{self, Kind, Observations};
-use crate::mat::Mat;
 use crate::model::{Regressor, restore_regression};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// A trained regression with all that belongs to it.
 #[derive(Clone)]
@@ -31,89 +30,89 @@ pub struct TrainedRegression {
     pub unfinished: Option<Unfinished>,
 }
 
-/// What the headers of all regressions have.
+/// What only the headers of regressions have, not those of models with a regression inside.
 #[derive(Deserialize)]
-pub(super) struct Header {
-    model: String,
+struct Header {
     likelihood: String,
-    n: usize,
     q: usize,
     d: usize,
-    latent_dim: Option<usize>,
-    inducing: Option<usize>,
     inputs: Vec<String>,
     input_std: Vec<Option<String>>,
     targets: Vec<String>,
     classes: Vec<String>,
-    report: Value,
     #[serde(default)]
     unfinished: Option<UnfinishedSpec>,
 }
 
-/// A regression as its file has it; `restore` makes the model, by its name, and whether the noise is Gaussian.
-pub(super) fn read<M: Regressor + ?Sized>(
+/// Puts a regression, without the names of its columns.
+pub(crate) fn put_regression(model: &dyn Regressor, file: &mut ModelFile) -> Result<()> {
+    // Where a model says nothing else.
+    let usual = [
+        ("expectation", json!(null)),
+        ("mean", json!("zero")),
+        ("prior", json!("none")),
+        ("scaling", json!(null)),
+        ("input_scaling", json!(null)),
+        ("jitter", json!([0.0, 0.0])),
+        ("weight", json!(1.0)),
+    ];
+    usual.into_iter().try_for_each(|(key, value)| file.set(key, value))?;
+    let ((n, q, d), latent_dim) = (model.sizes(), model.latent_dim());
+    file.set("model", model.name())?;
+    let likelihood = model.observations().map_or("gaussian".into(), Observations::expression);
+    file.set("likelihood", likelihood)?;
+    [("n", n), ("q", q), ("d", d)].into_iter().try_for_each(|(key, size)| file.set(key, size))?;
+    file.set("latent_dim", latent_dim)?;
+    file.set("inducing", model.inducing())?;
+    file.set("kernel", written(model.kernel(), latent_dim.unwrap_or(q))?)?;
+    model.store(file)?;
+    file.put_parameters(model)
+}
+
+/// The regression that was put; `restore` makes it, by its name and whether the noise is Gaussian.
+pub(crate) fn take_regression<M: Regressor + ?Sized>(
     file: &mut ModelFile,
     restore: impl Fn(&str, bool, &mut ModelFile) -> Result<Box<M>>,
-) -> Result<(Box<M>, Header, Report)> {
-    let mut h: Header = file.header_as()?;
-    let gaussian = h.likelihood == "gaussian";
-    let classes = !gaussian && likelihood::named(&h.likelihood)?.kind == Kind::Classes;
-    if h.inputs.len() != h.q
-        || h.targets.len() != h.d
-        || (!h.input_std.is_empty() && h.input_std.len() != h.q)
-        || (h.classes.is_empty() == classes)
-    {
-        return Err(damaged("the names of its columns do not fit its arrays"));
-    }
-    let mut model = restore(&h.model, gaussian, file)?;
+) -> Result<Box<M>> {
+    let (name, likelihood): (String, String) = (file.field("model")?, file.field("likelihood")?);
+    let mut model = restore(&name, likelihood == "gaussian", file)?;
     let sizes = (model.sizes(), model.latent_dim(), model.inducing());
-    if sizes != ((h.n, h.q, h.d), h.latent_dim, h.inducing) {
+    if sizes != (file.pair_sizes()?, file.field("latent_dim")?, file.field("inducing")?) {
         return Err(damaged("the sizes in its header are not those of its arrays"));
     }
     file.take_parameters(&mut *model)?;
-    let mut report: Report =
-        serde_json::from_value(h.report.take()).map_err(|e| damaged(format!("in the header, {e}")))?;
-    report.trace = file.tensor("trace")?.as_slice().to_vec();
-    Ok((model, h, report))
+    Ok(model)
 }
 
 impl Store for TrainedRegression {
     const KIND: &'static str = "regression";
 
     fn to_file(&self) -> Result<ModelFile> {
-        let ((n, q, d), latent_dim) = (self.model.sizes(), self.model.latent_dim());
-        // Where a model says nothing else.
-        let usual = json!({
-            "expectation": null, "mean": "zero", "prior": "none", "scaling": null, "input_scaling": null,
-            "jitter": [0.0, 0.0], "weight": 1.0,
-        });
-        let mut file = ModelFile::new(Self::KIND, usual);
-        file.set("model", self.model.name())?;
-        let likelihood = self.model.observations().map_or("gaussian".into(), Observations::expression);
-        file.set("likelihood", likelihood)?;
-        [("n", n), ("q", q), ("d", d)].into_iter().try_for_each(|(key, size)| file.set(key, size))?;
-        file.set("latent_dim", latent_dim)?;
-        file.set("inducing", self.model.inducing())?;
-        file.set("kernel", written(self.model.kernel(), latent_dim.unwrap_or(q))?)?;
-        self.model.store(&mut file)?;
-        file.put_parameters(&*self.model)?;
+        let mut file = ModelFile::new(Self::KIND, json!({}));
+        put_regression(&*self.model, &mut file)?;
         file.set("inputs", &self.inputs)?;
         file.set("input_std", &self.input_std)?;
         file.set("targets", &self.targets)?;
         file.set("classes", &self.classes)?;
-        file.set("report", self.report.of_regression()?)?;
-        if let Some(unfinished) = &self.unfinished {
-            let spec = unfinished.put(&mut file);
-            file.set("unfinished", spec)?;
-        }
-        file.put("trace", &Mat::from_vec(1, self.report.trace.len(), self.report.trace.clone())?);
+        file.put_unfinished(self.unfinished.as_ref())?;
+        file.put_report(&self.report, self.report.of_regression()?)?;
         Ok(file)
     }
 
     fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
+        let h: Header = file.header_as()?;
+        let classes = h.likelihood != "gaussian" && likelihood::named(&h.likelihood)?.kind == Kind::Classes;
+        if h.inputs.len() != h.q
+            || h.targets.len() != h.d
+            || (!h.input_std.is_empty() && h.input_std.len() != h.q)
+            || (h.classes.is_empty() == classes)
+        {
+            return Err(damaged("the names of its columns do not fit its arrays"));
+        }
+        let report = file.take_report()?;
         let restore =
             |name: &str, gaussian: bool, file: &mut ModelFile| restore_regression(name, gaussian, file, own);
-        let (model, h, report) = read(&mut file, restore)?;
+        let model = take_regression(&mut file, restore)?;
         let Header { inputs, input_std, targets, classes, unfinished, .. } = h;
         let unfinished = unfinished.map(|spec| spec.take(&mut file)).transpose()?;
         Ok(TrainedRegression { model, inputs, input_std, targets, classes, report, unfinished })
@@ -128,6 +127,7 @@ mod tests {
     use crate::file::{load, save};
     use crate::kernel::Matern32;
     use crate::likelihood::Link;
+    use crate::mat::Mat;
     use crate::model::{
         Laplace, Regression, RegressionOptions, SparseOptions, SparseRegression, SpgpDr, Supervised, Svgp,
         Vdmgp, WeightPrior,

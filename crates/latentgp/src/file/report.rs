@@ -3,7 +3,7 @@
 use crate::data::Scale;
 use crate::error::{Error, Result};
 use crate::fit::{Effort, Fitted};
-use crate::model::{BayesianGplvm, Certificate, Scores};
+use crate::model::{Certificate, LatentSpace, Scores};
 use crate::optim::StopReason;
 use crate::recipe::Recipe;
 use serde::{Deserialize, Serialize};
@@ -85,14 +85,17 @@ impl Report {
         }
     }
 
-    /// The same with what is known of Ψ and Kzz; of a fit that is not over, nothing is worked out.
-    pub fn certified(self, model: &BayesianGplvm) -> Result<Self> {
-        let over = self.stop_reason != StopReason::Asked;
-        Ok(Report {
-            extra_jitter: Some(if over { model.extra_jitter()? } else { 0.0 }),
-            certificate: Some(if over { model.certificate()? } else { Certificate::default() }),
-            ..self
-        })
+    /// The same with what is known of Ψ and Kzz, where a latent space has them; of a fit that is not over, nothing is worked
+    /// out.
+    pub fn certified(self, model: &dyn LatentSpace) -> Result<Self> {
+        let (extra_jitter, certificate) = match self.stop_reason {
+            StopReason::Asked => {
+                let unknown = model.inducing().map(|_| (0.0, Certificate::default()));
+                unknown.unzip()
+            }
+            _ => (model.extra_jitter()?, model.certificate()?),
+        };
+        Ok(Report { extra_jitter, certificate, ..self })
     }
 
     /// How sure the optimum is: how many of the runs that were followed to their end came within one nat of the best, and

@@ -182,9 +182,8 @@ impl UnfinishedSpec {
 mod tests {
     use super::*;
     use crate::data::oil_flow;
-    use crate::file::{Report, Store, Trained};
+    use crate::file::{Report, Store, TrainedSpace};
     use crate::fit::go_on;
-    use crate::model::Model;
     use crate::recipe::Learnt;
     use std::ops::ControlFlow;
 
@@ -209,19 +208,19 @@ mod tests {
             };
             let part = job.fit(Vec::new(), &stop).unwrap();
             let report = Report::new(&part, &recipe, 1.0);
-            let Learnt::BayesianGplvm(model) = part.model else { panic!("another model") };
-            let report = report.certified(&model).unwrap();
-            let stored = Trained {
+            let Learnt::Space(model) = part.model else { panic!("another model") };
+            let report = report.certified(&*model).unwrap();
+            let stored = TrainedSpace {
                 columns: (0..12).map(|j| j.to_string()).collect(),
                 labels: None,
                 id: None,
                 unfinished: Some(Unfinished { recipe, data, runs: part.runs, seconds: 1.0 }),
-                model: *model,
+                model,
                 report,
             };
             let bytes = stored.to_file().unwrap().to_bytes().unwrap();
-            let read = Trained::from_file(ModelFile::from_bytes(&bytes).unwrap()).unwrap();
-            assert!(read.model.log_evidence(None).unwrap().is_finite());
+            let read = TrainedSpace::from_file(ModelFile::from_bytes(&bytes).unwrap()).unwrap();
+            assert!(read.model.evidence().unwrap().is_finite());
             let Unfinished { recipe, data, runs, .. } = read.unfinished.unwrap();
             let rest = recipe.job(data, None).unwrap().fit(runs, &go_on).unwrap();
             assert_eq!((rest.evidence, &rest.trace), (whole.evidence, &whole.trace), "{rule}");

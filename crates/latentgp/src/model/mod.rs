@@ -2,12 +2,13 @@
 
 pub(crate) mod latent;
 pub(crate) mod regression;
-mod series;
+pub(crate) mod series;
 pub(crate) mod shared;
 
 pub use crate::fit::{Fitted, Restarts, fit};
 pub use latent::bayesian_gplvm::{
-    BayesianGplvm, Certificate, Collapse, Imputed, Latent, PapersTraining, Training, TrainingPlan,
+    BayesianGplvm, BayesianSpace, Certificate, Collapse, Imputed, Latent, PapersTraining, Training,
+    TrainingPlan,
 };
 pub use latent::gplvm::{Gplvm, GplvmPlan, GplvmTraining, LatentPrior, Positions};
 pub use latent::ppca::{Ppca, PpcaFit, PpcaGrad, PpcaLatent, PpcaOptions, PpcaPlan, PpcaSpace};
@@ -16,6 +17,7 @@ pub use latent::space::{LatentSpace, Placed};
 pub(crate) use regression::restore as restore_regression;
 pub use regression::*;
 pub use series::narx::{self, Narx, NarxOptions};
+pub use series::{SeriesModel, Windows};
 pub use shared::noise::{NOISE_FLOOR, NoiseKind, noise_at_floor};
 pub use shared::outputs::Outputs;
 pub use shared::prior;

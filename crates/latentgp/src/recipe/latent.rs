@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::model::prior;
-use crate::model::{GplvmTraining, PpcaOptions, PpcaSpace, Training};
+use crate::model::{BayesianSpace, GplvmTraining, PpcaOptions, PpcaSpace, Training};
 
 impl Recipe {
     /// What the fit of this model maximises, in words.
@@ -86,7 +86,7 @@ impl Recipe {
                 };
                 // Data that no restart can start from are refused before the threads begin.
                 how.check(y)?;
-                job(how.plan(y, &*kernel), |model| Learnt::BayesianGplvm(Box::new(model)))
+                job(how.plan(y, &*kernel), |model| Learnt::Space(Box::new(BayesianSpace::from(model))))
             }
         }
     }

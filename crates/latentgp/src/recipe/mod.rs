@@ -37,9 +37,7 @@ use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Run, Schedule};
 use crate::kernel::{self, Kernel};
 use crate::likelihood::{self, Kind};
 use crate::mat::Mat;
-use crate::model::{
-    BayesianGplvm, Jitter, LatentSpace, MeanKind, Model, Narx, NoiseKind, Regressor, Treatment,
-};
+use crate::model::{Jitter, LatentSpace, MeanKind, NoiseKind, Regressor, SeriesModel, Treatment};
 use serde::{Deserialize, Serialize};
 
 /// What to fit and how. What is `None` is chosen by the model.
@@ -138,21 +136,18 @@ pub enum Data {
 /// A trained model of any family.
 #[derive(Clone)]
 pub enum Learnt {
-    /// A Bayesian GPLVM.
-    BayesianGplvm(Box<BayesianGplvm>),
-    /// Another latent space.
+    /// A latent space.
     Space(Box<dyn LatentSpace>),
     /// A regression.
     Regression(Box<dyn Regressor>),
     /// A model of series.
-    Series(Box<Narx>),
+    Series(Box<dyn SeriesModel>),
 }
 
 impl Learnt {
     /// The log evidence of the data as given, or its bound.
     pub fn evidence(&self) -> Result<f64> {
         match self {
-            Learnt::BayesianGplvm(m) => m.log_evidence(None),
             Learnt::Space(m) => m.evidence(),
             Learnt::Regression(m) => m.log_evidence(None),
             Learnt::Series(m) => m.log_evidence(None),

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::file::{ModelFile, damaged};
 use crate::kernel::Own;
 use crate::mat::Mat;
+use bayesian_gplvm::BayesianSpace;
 use gplvm::Gplvm;
 use ppca::PpcaSpace;
 use space::LatentSpace;
@@ -17,7 +18,8 @@ use space::LatentSpace;
 type Restore = fn(&mut ModelFile, &Own, Mat, Scaling) -> Result<Box<dyn LatentSpace>>;
 
 /// What makes a latent space of a model file, by the name there, for data and their units.
-const RESTORE: [(&str, Restore); 2] = [
+const RESTORE: [(&str, Restore); 3] = [
+    ("bayesian-gplvm", |file, own, y, scaling| Ok(Box::new(BayesianSpace::restore(file, own, y, scaling)?))),
     ("gplvm", |file, own, y, scaling| Ok(Box::new(Gplvm::restore(file, own, y, scaling)?))),
     ("ppca", |file, _, y, scaling| Ok(Box::new(PpcaSpace::restore(file, y, scaling)?))),
 ];

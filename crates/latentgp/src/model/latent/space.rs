@@ -1,13 +1,14 @@
-//! What every latent space without inducing inputs can do: the trait that model files, the command line and Python see.
+//! What every latent space can do: the trait that model files, the command line and Python see.
 
 use crate::data::Scaling;
 use crate::error::Result;
 use crate::expectation::Gaussians;
-use crate::file::ModelFile;
+use crate::file::{ModelFile, Store, TrainedSpace};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
+use crate::model::Certificate;
 use crate::param::Parameterized;
-use crate::posterior::Prediction;
+use crate::posterior::{Posterior, Prediction};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -47,8 +48,8 @@ pub trait LatentSpace: Send + Sync {
     /// The positions alone.
     fn project(&self, y: &Mat) -> Result<Gaussians>;
 
-    /// The log densities alone.
-    fn log_density(&self, y: &Mat) -> Result<Vec<f64>>;
+    /// The log densities alone; `samples` and `seed` are those of importance sampling, where a model has no closed form.
+    fn log_density(&self, y: &Mat, samples: usize, seed: u64) -> Result<Vec<f64>>;
 
     /// Data at latent positions, without the noise.
     fn reconstruct(&self, q: &Gaussians) -> Result<Prediction>;
@@ -64,6 +65,46 @@ pub trait LatentSpace: Send + Sync {
 
     /// A copy.
     fn boxed(&self) -> Box<dyn LatentSpace>;
+
+    /// The kind of its model file.
+    fn kind(&self) -> &'static str {
+        TrainedSpace::KIND
+    }
+
+    /// The positions, and what else comes with them without more work: log densities, or nothing.
+    fn place(&self, y: &Mat) -> Result<Placed> {
+        Ok(Placed { q: self.project(y)?, log_density: Vec::new() })
+    }
+
+    /// What the log densities of [`transform`](Self::transform) are: `log_density`, or `bound` where they are lower bounds.
+    fn density(&self) -> &'static str {
+        "log_density"
+    }
+
+    /// Z, where there are inducing inputs.
+    fn inducing(&self) -> Option<&Mat> {
+        None
+    }
+
+    /// The process that positions are decoded by, where it is one.
+    fn decoder(&self) -> Result<Option<Posterior>> {
+        Ok(None)
+    }
+
+    /// How far the Ψ-statistics are from those of a stronger rule, where there are any.
+    fn certificate(&self) -> Result<Option<Certificate>> {
+        Ok(None)
+    }
+
+    /// What Kzz needs on its diagonal beyond the usual jitter, where there is one.
+    fn extra_jitter(&self) -> Result<Option<f64>> {
+        Ok(None)
+    }
+
+    /// A sentence for each way in which the fit explains less than it could.
+    fn collapses(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The kernel and the other parameters, where there are any.
     fn parameters(&self) -> Option<(&dyn Kernel, &dyn Parameterized)> {
@@ -125,12 +166,23 @@ impl Clone for Box<dyn LatentSpace> {
     }
 }
 
+/// Puts the name of a model into a file, and what the headers of latent spaces without inducing inputs say where a model says
+/// nothing else.
+pub(super) fn put_usual(name: &str, file: &mut ModelFile) -> Result<()> {
+    file.set("model", name)?;
+    file.set("kernel", "linear")?;
+    file.set("expectation", ())?;
+    file.set("standard_normal", true)?;
+    file.set("converged", true)?;
+    file.set("params", [(); 0])
+}
+
 /// Latent positions of rows; a GPLVM knows no variances, which are 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
     /// Means and variances, N×Q.
     pub q: Gaussians,
-    /// The log density of the observed cells of each row, with its position integrated out.
+    /// The log density of the observed cells of each row, with its position integrated out, or a lower bound of it.
     pub log_density: Vec<f64>,
 }
 

@@ -11,6 +11,7 @@ mod certificate;
 mod collapse;
 mod papers;
 mod project;
+mod space;
 mod training;
 mod using;
 
@@ -19,6 +20,7 @@ pub use collapse::Collapse;
 pub use papers::PapersTraining;
 pub use project::Latent;
 pub(crate) use project::RowBound;
+pub use space::BayesianSpace;
 pub use training::{Training, TrainingPlan};
 pub use using::Imputed;
 

@@ -7,9 +7,10 @@ use crate::expectation::Gaussians;
 use crate::file::{ModelFile, damaged, written};
 use crate::kernel::{Kernel, Own};
 use crate::mat::Mat;
+use crate::model::latent::space::put_usual;
 use crate::model::{LatentSpace, Model, Outputs, Placed, noise_at_floor};
 use crate::param::Parameterized;
-use crate::posterior::Prediction;
+use crate::posterior::{Posterior, Prediction};
 
 impl Gplvm {
     /// The inverse of [`store`](LatentSpace::store) for data and their units.
@@ -100,7 +101,7 @@ impl LatentSpace for Gplvm {
         Ok(Gaussians::certain(self.project_with(&self.posterior()?, y)?.x))
     }
 
-    fn log_density(&self, y: &Mat) -> Result<Vec<f64>> {
+    fn log_density(&self, y: &Mat, _: usize, _: u64) -> Result<Vec<f64>> {
         Gplvm::log_density(self, &self.posterior()?, y)
     }
 
@@ -131,6 +132,7 @@ impl LatentSpace for Gplvm {
     }
 
     fn store(&self, file: &mut ModelFile) -> Result<()> {
+        put_usual(self.name(), file)?;
         file.set("kernel", written(&*self.kernel, self.latent_dim())?)?;
         file.set("standard_normal", self.prior == LatentPrior::StandardNormal)?;
         file.set_expectation(&*self.expectation)?;
@@ -143,6 +145,10 @@ impl LatentSpace for Gplvm {
 
     fn parameters(&self) -> Option<(&dyn Kernel, &dyn Parameterized)> {
         Some((&*self.kernel, self))
+    }
+
+    fn decoder(&self) -> Result<Option<Posterior>> {
+        self.posterior().map(Some)
     }
 
     fn is_certain(&self) -> bool {

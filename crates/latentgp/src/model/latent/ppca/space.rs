@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::expectation::Gaussians;
 use crate::file::{ModelFile, damaged};
 use crate::mat::Mat;
+use crate::model::latent::space::put_usual;
 use crate::model::{LatentSpace, Placed};
 use crate::posterior::Prediction;
 
@@ -85,7 +86,7 @@ impl LatentSpace for PpcaSpace {
     }
 
     fn transform(&self, y: &Mat) -> Result<Placed> {
-        Ok(Placed { q: self.project(y)?, log_density: self.log_density(y)? })
+        Ok(Placed { q: self.project(y)?, log_density: self.log_density(y, 0, 0)? })
     }
 
     fn project(&self, y: &Mat) -> Result<Gaussians> {
@@ -94,7 +95,7 @@ impl LatentSpace for PpcaSpace {
         Gaussians::new(at.mean, var)
     }
 
-    fn log_density(&self, y: &Mat) -> Result<Vec<f64>> {
+    fn log_density(&self, y: &Mat, _: usize, _: u64) -> Result<Vec<f64>> {
         (0..y.rows()).map(|i| self.model.log_likelihood(&y.slice_rows(i, i + 1))).collect()
     }
 
@@ -112,6 +113,7 @@ impl LatentSpace for PpcaSpace {
     }
 
     fn store(&self, file: &mut ModelFile) -> Result<()> {
+        put_usual(self.name(), file)?;
         let (m, row) = (&self.model, |v: &[f64]| Mat::from_vec(1, v.len(), v.to_vec()));
         file.set("converged", m.converged)?;
         file.put("mean", &row(&m.mean)?);

@@ -16,6 +16,7 @@ mod forecast;
 mod gaps;
 mod simulate;
 mod start;
+mod storage;
 mod trajectories;
 mod window;
 

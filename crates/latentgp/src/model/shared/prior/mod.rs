@@ -13,11 +13,13 @@
 mod arguments;
 mod kl;
 mod normal;
+mod stored;
 mod times;
 
 pub use arguments::Arguments;
 pub use kl::gaussian_kl;
 pub use normal::Normal;
+pub(crate) use stored::{USUAL, put_prior, take_prior};
 pub use times::Times;
 
 use crate::error::{Error, Result};

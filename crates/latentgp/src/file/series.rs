@@ -1,6 +1,6 @@
-//! The model file of a GP-NARX: the regression inside, what its windows are of, and the series it was trained on.
+//! The model file of a model of series: the series it was trained on, what its windows are of, and how it was trained. What
+//! only one model has is written and read by the model.
 
-use super::regression::{TrainedRegression, read};
 use super::report::Report;
 use super::{ModelFile, Store, damaged};
 use crate::data::Scaling;
@@ -8,15 +8,15 @@ use crate::data::lags::Lags;
 use crate::error::{Error, Result};
 use crate::kernel::Own;
 use crate::mat::Mat;
-use crate::model::narx::{Narx, Process};
-use crate::model::{Regression, SparseRegression};
+use crate::model::series::{SeriesModel, Windows, kinds, restorer};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-/// A trained GP-NARX with all that belongs to it.
+/// A trained model of series with all that belongs to it.
 #[derive(Clone)]
-pub struct TrainedNarx {
+pub struct TrainedSeries {
     /// The model.
-    pub model: Narx,
+    pub model: Box<dyn SeriesModel>,
     /// The series it was trained on, a row each time step.
     pub series: Mat,
     /// The exogenous inputs of these time steps.
@@ -29,6 +29,7 @@ pub struct TrainedNarx {
     pub report: Report,
 }
 
+/// What all models of series have, under their name in the header.
 #[derive(Serialize, Deserialize)]
 struct Header {
     lags: Vec<usize>,
@@ -38,60 +39,49 @@ struct Header {
     time_steps: usize,
     names: Vec<String>,
     exogenous_names: Vec<String>,
-    /// The variance of the errors of the series where some of its values are latent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    gaps: Option<f64>,
 }
 
-impl TrainedNarx {
-    /// The regression inside, as one of its own.
-    fn regression(&self) -> TrainedRegression {
-        let window = |k: usize| format!("w{k}");
-        TrainedRegression {
-            model: self.model.regression().boxed(),
-            inputs: (0..self.model.lags.width()).map(window).collect(),
-            input_std: Vec::new(),
-            targets: self.names.clone(),
-            classes: Vec::new(),
-            report: self.report.clone(),
-            unfinished: None,
-        }
-    }
-}
-
-impl Store for TrainedNarx {
+impl Store for TrainedSeries {
     const KIND: &'static str = "narx";
 
+    fn holds(kind: &str) -> bool {
+        kinds().any(|known| known == kind)
+    }
+
     fn to_file(&self) -> Result<ModelFile> {
-        let mut file = self.regression().to_file()?;
-        file.kind = Self::KIND.into();
+        let name = self.model.name();
+        let mut file = ModelFile::new(name, json!({}));
+        self.model.store(&mut file)?;
+        let lags = self.model.lags();
+        // Files name the columns of windows.
+        let windows: Vec<String> = (0..lags.width()).map(|k| format!("w{k}")).collect();
+        file.set("inputs", windows)?;
+        file.set("input_std", Vec::<String>::new())?;
+        file.set("targets", &self.names)?;
+        file.set("classes", Vec::<String>::new())?;
+        file.put_report(&self.report, self.report.of_regression()?)?;
         let header = Header {
-            lags: self.model.lags.series.clone(),
-            delays: self.model.lags.exogenous.clone(),
-            scaling: self.model.scaling.clone(),
-            exogenous: self.model.exogenous.clone(),
+            lags: lags.series.clone(),
+            delays: lags.exogenous.clone(),
+            scaling: self.model.scaling().clone(),
+            exogenous: self.model.input_scaling().cloned(),
             time_steps: self.series.rows(),
             names: self.names.clone(),
             exogenous_names: self.exogenous_names.clone(),
-            gaps: self.model.latent().map(|_| self.model.error()),
         };
-        file.header["narx"] =
-            serde_json::to_value(header).map_err(|e| Error::data("model file", e.to_string()))?;
-        if let Some(model) = self.model.latent() {
-            file.put("gaps.mean", &model.cells.mean.value);
-            file.put("gaps.var", &model.cells.var.value);
+        let common = serde_json::to_value(header).map_err(|e| Error::data("model file", e.to_string()))?;
+        for (key, value) in common.as_object().into_iter().flatten() {
+            file.header[name][key] = value.clone();
         }
-        file.tensors.insert("series".into(), self.series.clone());
-        if let Some(inputs) = &self.exogenous {
-            file.tensors.insert("exogenous".into(), inputs.clone());
-        }
+        file.put("series", &self.series);
+        self.exogenous.iter().for_each(|inputs| file.put("exogenous", inputs));
         Ok(file)
     }
 
     fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
-        let windows = file.header.get("narx").cloned().ok_or_else(|| damaged("its windows are missing"))?;
-        let h: Header =
-            serde_json::from_value(windows).map_err(|e| damaged(format!("in the header, {e}")))?;
+        let unknown = || damaged(format!("a `{}` is no model of series", file.kind));
+        let restore = restorer(&file.kind).ok_or_else(unknown)?;
+        let h: Header = file.field(&file.kind)?;
         let series = file.take("series", h.time_steps, h.lags.len())?;
         let exogenous = match h.delays.len() {
             0 => None,
@@ -111,42 +101,11 @@ impl Store for TrainedNarx {
         {
             return Err(damaged("its series, their names and their scaling do not fit"));
         }
-        match h.gaps {
-            Some(error) if !(error >= 0.0 && error.is_finite()) => {
-                return Err(damaged("the variance of its errors is outside its domain"));
-            }
-            Some(_) => lags.check_with_gaps(&series, exogenous.as_ref(), 0)?,
-            None => lags.check(&series, exogenous.as_ref(), 0)?,
-        }
-        let (name, likelihood): (String, String) = (file.field("model")?, file.field("likelihood")?);
-        let (process, report) = match (name.as_str(), likelihood.as_str()) {
-            ("gp", "gaussian") => {
-                let (model, _, report) = read(&mut file, |_, _, file| Regression::restore(file, own))?;
-                (Process::Exact(model), report)
-            }
-            ("sparse", "gaussian") => {
-                let (model, _, report) = read(&mut file, |_, _, file| SparseRegression::restore(file, own))?;
-                (Process::Sparse(model), report)
-            }
-            _ => return Err(damaged(format!("its regression `{name}` is none of series"))),
-        };
-        let mut model = Narx { process, lags, scaling: h.scaling, exogenous: h.exogenous };
-        let (_, q, d) = model.regression().sizes();
-        if (q, d) != (model.lags.width(), model.lags.series.len()) {
-            return Err(damaged("its regression does not fit its windows"));
-        }
-        if let Some(error) = h.gaps {
-            let cells = (file.tensor("gaps.mean")?.clone(), file.tensor("gaps.var")?.clone());
-            model.restore_gaps(&series, exogenous.as_ref(), error, cells)?;
-        }
-        Ok(TrainedNarx {
-            model,
-            series,
-            exogenous,
-            names: h.names,
-            exogenous_names: h.exogenous_names,
-            report,
-        })
+        let report = file.take_report()?;
+        let windows = Windows { lags, scaling: h.scaling, exogenous: h.exogenous };
+        let model = restore(&mut file, own, windows, &series, exogenous.as_ref())?;
+        let (names, exogenous_names) = (h.names, h.exogenous_names);
+        Ok(TrainedSeries { model, series, exogenous, names, exogenous_names, report })
     }
 }
 
@@ -158,12 +117,10 @@ mod tests {
     use crate::file::{load, save};
     use crate::kernel::{Linear, Rbf};
     use crate::model::Restarts;
-    use crate::model::narx::{NarxOptions, Simulation};
-    use crate::param::Parameterized;
-    use serde_json::json;
+    use crate::model::narx::{Narx, NarxOptions, Simulation};
     use std::ops::ControlFlow;
 
-    fn trained(inducing: Option<usize>, inputs: bool) -> TrainedNarx {
+    fn trained(inducing: Option<usize>, inputs: bool) -> TrainedSeries {
         let series = Mat::column(&airline::PASSENGERS[..40]);
         let exogenous = inputs.then(|| Mat::from_fn(40, 1, |t, _| (t as f64).cos()));
         let lags = if inputs { Lags::new(4).with_exogenous([0, 1]) } else { Lags::new(4) };
@@ -174,8 +131,8 @@ mod tests {
         let how = Restarts { max_iterations: 5, ..Default::default() };
         let fitted = start.fit(&how, &|_| ControlFlow::Continue(())).unwrap();
         let report = Report::example(Some(Scale::Standardize), fitted.trace);
-        TrainedNarx {
-            model: fitted.model,
+        TrainedSeries {
+            model: Box::new(fitted.model),
             series,
             exogenous,
             names: vec!["passengers".into()],
@@ -191,10 +148,10 @@ mod tests {
         for (inducing, inputs) in [(None, false), (Some(8), false), (None, true)] {
             let before = trained(inducing, inputs);
             save(&path, &before).unwrap();
-            let after: TrainedNarx = load(&path).unwrap();
+            let after: TrainedSeries = load(&path).unwrap();
             let future = inputs.then(|| Mat::from_fn(46, 1, |t, _| (t as f64).cos()));
             let of =
-                |t: &TrainedNarx| t.model.simulate(&t.series, future.as_ref(), 6, &Simulation::default());
+                |t: &TrainedSeries| t.model.simulate(&t.series, future.as_ref(), 6, &Simulation::default());
             assert_eq!(of(&after).unwrap(), of(&before).unwrap(), "{inducing:?} {inputs}");
             assert_eq!((&after.report, &after.names), (&before.report, &before.names));
         }
@@ -206,24 +163,25 @@ mod tests {
         before.series[(20, 0)] = f64::NAN;
         before.exogenous.as_mut().unwrap()[(7, 0)] = f64::NAN;
         let kernel = Rbf::new(6) + Linear::new(6);
-        let lags = before.model.lags.clone();
+        let lags = before.model.lags().clone();
         for error in [0.0, 0.1] {
             let options = NarxOptions { inducing: Some(8), error, ..Default::default() };
             let start =
                 Narx::new(&before.series, before.exogenous.as_ref(), lags.clone(), kernel.clone(), &options);
             let how = Restarts { max_iterations: 5, ..Default::default() };
-            before.model = start.unwrap().fit(&how, &|_| ControlFlow::Continue(())).unwrap().model;
+            before.model = Box::new(start.unwrap().fit(&how, &|_| ControlFlow::Continue(())).unwrap().model);
             let file = before.to_file().unwrap();
             let after =
-                TrainedNarx::from_file(ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap()).unwrap();
+                TrainedSeries::from_file(ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap()).unwrap();
             let future = Mat::from_fn(46, 1, |t, _| if t == 7 { f64::NAN } else { (t as f64).cos() });
-            let of = |t: &TrainedNarx| t.model.simulate(&t.series, Some(&future), 6, &Simulation::default());
+            let of =
+                |t: &TrainedSeries| t.model.simulate(&t.series, Some(&future), 6, &Simulation::default());
             assert_eq!(of(&after).unwrap(), of(&before).unwrap());
             assert_eq!(after.model.params(), before.model.params());
             for array in ["gaps.mean", "gaps.var"] {
                 let mut wrong = file.clone();
                 wrong.tensors.insert(array.into(), Mat::filled(1, 1, -1.0));
-                assert!(TrainedNarx::from_file(wrong).is_err(), "{array}");
+                assert!(TrainedSeries::from_file(wrong).is_err(), "{array}");
             }
         }
     }
@@ -234,11 +192,11 @@ mod tests {
         for array in ["series", "exogenous", "x", "y"] {
             let mut file = whole.clone();
             file.tensors.remove(array);
-            assert!(TrainedNarx::from_file(file).is_err(), "without {array}");
+            assert!(TrainedSeries::from_file(file).is_err(), "without {array}");
             let mut file = whole.clone();
             let (rows, cols) = (whole.tensors[array].rows(), whole.tensors[array].cols());
             file.tensors.insert(array.into(), Mat::filled(rows, cols + 1, 0.5));
-            assert!(TrainedNarx::from_file(file).is_err(), "{array} too wide");
+            assert!(TrainedSeries::from_file(file).is_err(), "{array} too wide");
         }
         for (key, value) in [
             ("lags", json!([5])),
@@ -249,7 +207,7 @@ mod tests {
         ] {
             let mut file = whole.clone();
             file.header["narx"][key] = value;
-            assert!(TrainedNarx::from_file(file).is_err(), "{key}");
+            assert!(TrainedSeries::from_file(file).is_err(), "{key}");
         }
     }
 }
