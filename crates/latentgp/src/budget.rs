@@ -1,13 +1,17 @@
-//! How much memory may be used: what a table or a fit needs is estimated before it is begun.
+//! How much memory and work may be used: what a table, a fit or a model file needs is estimated before it is begun.
 //!
 //! The limit is [`MAX_MEMORY`] in the environment, such as `64GB`, or three quarters of what the machine, or the container,
 //! has.
 
 use crate::error::{Error, Result};
+use crate::expectation::DEFAULT_MAX_NODES;
 use std::sync::OnceLock;
 
 /// The variable of the environment that sets the limit.
 pub const MAX_MEMORY: &str = "LATENTGP_MAX_MEMORY";
+
+/// The variable of the environment that sets how many nodes an expectation of a model file may use a point.
+pub const MAX_NODES: &str = "LATENTGP_MAX_NODES";
 
 /// The part of a machine's memory that may be used.
 const PART: f64 = 0.75;
@@ -45,6 +49,15 @@ pub fn limit() -> Result<f64> {
         Err(_) => Ok(installed().map_or(f64::INFINITY, |bytes| PART * bytes)),
     };
     LIMIT.get_or_init(read).clone()
+}
+
+/// How many nodes a point an expectation may use that comes from a model file; errs where the environment has a limit that
+/// cannot be read.
+pub fn max_nodes() -> Result<usize> {
+    match std::env::var(MAX_NODES) {
+        Ok(text) => text.trim().parse().map_err(|_| Error::invalid(MAX_NODES, "a whole number", text)),
+        Err(_) => Ok(DEFAULT_MAX_NODES),
+    }
 }
 
 /// `64GB`, `1.5 TB`, `1e9`.
