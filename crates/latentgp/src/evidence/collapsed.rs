@@ -70,7 +70,7 @@ pub struct CollapsedBar {
     pub psi2: Mat,
     /// K̄zz.
     pub kzz: Mat,
-    /// β̄, without what comes through P.
+    /// β̄ at constant P.
     pub beta: f64,
 }
 
@@ -96,7 +96,7 @@ pub fn outputs_adjoint(mean: &Mat, psi1_p_bar: &Mat, beta: &[f64], grad: Outputs
     }
 }
 
-/// Rounding may take the trace below 0 by so many nats a cell.
+/// The most by which rounding may take the trace below 0, in nats a cell.
 const ROUNDING: f64 = 1e-3;
 
 impl Collapse<'_> {
@@ -109,7 +109,7 @@ impl Collapse<'_> {
     }
 }
 
-/// Of `excess` = β(tr A − Ψ0).
+/// Errs where `excess` = β(tr A − Ψ0) of so many cells is more than rounding can make of a sum that is not positive.
 pub(super) fn check_digits(
     excess: f64,
     rows: usize,

@@ -61,7 +61,7 @@ pub struct CollapsedColumnsBar {
     pub psi2: Mat,
     /// K̄zz.
     pub kzz: Mat,
-    /// β̄_d, without what comes through P.
+    /// β̄_d at constant P.
     pub beta: Vec<f64>,
 }
 

@@ -38,7 +38,7 @@ mod white;
 
 pub use arc_sine::ArcSine;
 pub use auto::{Auto, Formula};
-pub(crate) use closed_form::Few;
+pub(crate) use closed_form::InlineVec;
 pub use closed_form::{ClosedForm, Term};
 pub use constant::Constant;
 pub use cosine::Cosine;
@@ -86,7 +86,7 @@ pub struct KernelGrad<'a> {
 }
 
 impl KernelGrad<'_> {
-    /// The same places, for a part whose parameters are `theta[from..to]`.
+    /// Where the gradient of a part of the kernel is added: the part's parameters are `theta[from..to]`.
     pub fn part(&mut self, from: usize, to: usize) -> KernelGrad<'_> {
         KernelGrad { theta: &mut self.theta[from..to], x: self.x.as_deref_mut(), z: self.z.as_deref_mut() }
     }

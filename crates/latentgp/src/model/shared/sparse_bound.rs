@@ -368,7 +368,7 @@ impl SparseBound<'_> {
         Ok(value.expect("called once"))
     }
 
-    /// The same with the adjoints of the outputs, for which Ψ1 is kept.
+    /// [`evidence_adjoint`](Self::evidence_adjoint) with the adjoints of uncertain outputs, for which Ψ1 is kept.
     fn gradient_of_outputs<'g, A: Send>(
         &self,
         q: &Gaussians,

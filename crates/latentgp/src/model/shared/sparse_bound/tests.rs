@@ -64,10 +64,13 @@ fn gradient(rule: &dyn Expectation, outputs: &Outputs, at: &Place, with_outputs:
     (value, all)
 }
 
-/// A kernel, an expectation and the outputs of every way that the bound goes.
-fn cases() -> Vec<(Box<dyn Kernel>, Box<dyn Expectation>, Gaussians)> {
+/// A kernel, an expectation, and outputs.
+type Case = (Box<dyn Kernel>, Box<dyn Expectation>, Gaussians);
+
+/// A case for every way that the bound goes.
+fn cases() -> Vec<Case> {
     let holes = [(0, 0), (3, 0), (5, 2), (7, 1)];
-    let mut all: Vec<(Box<dyn Kernel>, Box<dyn Expectation>, Gaussians)> = Vec::new();
+    let mut all: Vec<Case> = Vec::new();
     for y in [outputs(9, 3, &[]), outputs(9, 3, &holes), outputs(4, 6, &[])] {
         all.push((Box::new(Rbf::new(DIM)), Box::new(Analytic), y.clone()));
         all.push((Box::new(Matern32::new(DIM)), Box::new(Unscented), y.clone()));
