@@ -15,7 +15,7 @@ from ._native import __version__
 
 if TYPE_CHECKING:
     from . import datasets, plot
-    from ._base import Progress
+    from ._base import DataWarning, Progress
     from ._classification import GPClassifier
     from ._counts import GPCountRegressor
     from ._latent import GPLVM, PPCA, BayesianGPLVM
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BayesianGPLVM",
+    "DataWarning",
     "Forecast",
     "GPClassifier",
     "GPCountRegressor",
@@ -52,6 +53,7 @@ __all__ = [
 # Where each name lives, which is imported when it is asked for: scikit-learn takes many times as long as all the rest.
 _HOMES = {
     "BayesianGPLVM": "_latent",
+    "DataWarning": "_base",
     "Forecast": "_narx",
     "GPClassifier": "_classification",
     "GPCountRegressor": "_counts",

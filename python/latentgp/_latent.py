@@ -16,6 +16,7 @@ from ._base import (
     at_least,
     check_room,
     count_of,
+    doubt,
     fitting,
     input_std,
     like,
@@ -67,7 +68,9 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
         X = validate_data(
             self, X, dtype=np.float64, order="C", ensure_all_finite="allow-nan", ensure_min_samples=2
         )
-        self._keep(self._fit(X, names_of(self, X.shape[1])))
+        columns = names_of(self, X.shape[1])
+        doubt(columns, X, "rows")
+        self._keep(self._fit(X, columns))
         return self
 
     def _take(self, model) -> None:

@@ -39,5 +39,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(load::from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(load::settings, module)?)?;
     module.add_function(wrap_pyfunction!(data::dataset, module)?)?;
+    module.add_function(wrap_pyfunction!(data::doubts, module)?)?;
     Ok(())
 }

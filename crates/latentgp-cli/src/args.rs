@@ -93,6 +93,14 @@ pub fn restarts(text: &str) -> Result<usize, String> {
     }
 }
 
+/// What is done about columns that may be no data.
+#[derive(Args, Debug)]
+pub struct DoubtArgs {
+    /// Refuse data that look like something else: identifiers, dates as numbers, marks of missing values, slips
+    #[arg(long, help_heading = "Data")]
+    pub strict: bool,
+}
+
 /// Options of every command.
 #[derive(Args, Debug, Clone)]
 pub struct Common {

@@ -223,9 +223,3 @@ fn parameters(of: &dyn Parameterized) -> String {
     }
     text + "</table>"
 }
-
-/// Whether the model still gives the bound that its report tells; a page should not claim what is not so.
-pub fn bound_holds(ready: &Ready) -> bool {
-    let told = ready.trained.report.evidence;
-    ready.trained.model.evidence().is_ok_and(|now| (now - told).abs() <= 1e-6 * told.abs().max(1.0))
-}

@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod data;
+mod doubts;
 mod fit;
 mod forecast;
 mod html;
@@ -23,6 +24,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    interrupt::survive_limits();
     let cli = args::read();
     match command::run(cli) {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,9 +5,10 @@ use crate::data::{self, Choice};
 use crate::failure::{Failure, Outcome};
 use crate::train::{self, Done, RESCUE, Task, train};
 use crate::trained::Ready;
-use crate::{interrupt, out, summary, trained};
+use crate::{doubts, interrupt, out, summary, trained};
 use clap::ValueEnum;
 use latentgp::Mat;
+use latentgp::data::doubts::Use;
 use latentgp::data::table::Table;
 use latentgp::file::{self, Labels, Report, TrainedSpace};
 use latentgp::model::prior;
@@ -82,6 +83,8 @@ pub struct Args {
     #[arg(long, value_name = "HOW", value_parser = ["standardize", "global", "center", "none"], help_heading = "Data")]
     scale: Option<String>,
 
+    #[command(flatten)]
+    doubts: crate::args::DoubtArgs,
     #[command(flatten)]
     search: crate::args::SearchArgs,
     /// Most iterations of a run, after the first ones with the noise held [default: 1000]
@@ -186,6 +189,8 @@ fn task(args: &Args, common: &Common) -> Outcome<(Task, Names)> {
             }
             let spec = args.data.as_deref().ok_or_else(|| Failure::usage("DATA is missing"))?;
             let chosen = data::choose(spec, &args.choice(&asked_for(&recipe)?))?;
+            let used = Use::Rows { labelled: chosen.labels.is_some() };
+            doubts::tell(&args.doubts, common.quiet, &chosen.source, (&chosen.columns, &chosen.y, used))?;
             let names = Names { columns: chosen.columns, labels: chosen.labels, id: args.id.clone() };
             Ok((Task::new(recipe, Data::Table { y: chosen.y, known: chosen.known }), names))
         }

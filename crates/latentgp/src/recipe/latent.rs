@@ -4,8 +4,8 @@ use super::{Job, Learnt, Recipe, job};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::mat::Mat;
-use crate::model::prior;
 use crate::model::{BayesianSpace, GplvmTraining, PpcaOptions, PpcaSpace, Training};
+use crate::model::{check_range, prior};
 
 impl Recipe {
     /// What the fit of this model maximises, in words.
@@ -23,6 +23,8 @@ impl Recipe {
         known: Option<&Mat>,
         kernel: Option<Box<dyn Kernel>>,
     ) -> Result<Box<dyn Job>> {
+        // What is decoded later has the squares of the scales in its variances.
+        check_range(y, "value")?;
         match self.model.as_str() {
             "ppca" => {
                 let usual = PpcaOptions::default();

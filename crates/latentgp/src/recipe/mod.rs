@@ -22,6 +22,7 @@
 //! ```
 
 mod latent;
+mod memory;
 mod options;
 mod regression;
 mod series;
@@ -214,6 +215,7 @@ impl Recipe {
     /// family, or the model cannot start.
     pub fn job(&self, data: Data, kernel: Option<Box<dyn Kernel>>) -> Result<Box<dyn Job>> {
         self.check()?;
+        self.check_memory(&data)?;
         match (family_of(&self.model)?, data) {
             (Family::Latent, Data::Table { y, known }) => self.latent(&y, known.as_ref(), kernel),
             (Family::Regression, Data::Pairs { x, x_std, y, classes }) => {
