@@ -21,11 +21,13 @@
 //! # Ok::<(), latentgp::Error>(())
 //! ```
 
+mod chosen;
 mod latent;
 mod options;
 mod regression;
 mod series;
 
+pub use chosen::Choice;
 pub use options::{FAMILIES, Family, OPTIONS, family_of};
 pub use regression::{Entry, REGRESSIONS};
 
