@@ -22,12 +22,14 @@
 //! ```
 
 mod chosen;
+mod contest;
 mod latent;
 mod options;
 mod regression;
 mod series;
 
 pub use chosen::Choice;
+pub use contest::{Contest, Standing};
 pub use options::{FAMILIES, Family, OPTIONS, family_of};
 pub use regression::{Entry, REGRESSIONS};
 
