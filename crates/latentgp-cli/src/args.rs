@@ -7,6 +7,7 @@ use crate::fit;
 use crate::forecast;
 use crate::regress;
 use crate::reproduce;
+use crate::search;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use latentgp::data::nearest;
@@ -167,6 +168,8 @@ pub enum Command {
     Predict(predict::Args),
     /// Forecast a series many steps ahead, with uncertainty that is carried along
     Forecast(Box<forecast::Args>),
+    /// Compare kernels, latent dimensions and inducing inputs within a budget, and keep the best
+    Search(Box<search::Args>),
     /// Draw the latent map, the relevance and the bound of a model
     Plot(plot::Args),
     /// Write one self-contained HTML page about a model
