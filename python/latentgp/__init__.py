@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ._projected import SPGPDRRegressor, VDMGPRegressor
     from ._psi import PsiStatistics, psi_statistics
     from ._regression import GPRegressor, LinearRegressor, SparseGPRegressor
+    from ._search import SearchResult, search
 
 __all__ = [
     "BayesianGPLVM",
@@ -39,6 +40,7 @@ __all__ = [
     "Progress",
     "PsiStatistics",
     "SPGPDRRegressor",
+    "SearchResult",
     "SparseGPRegressor",
     "VDMGPRegressor",
     "__version__",
@@ -47,6 +49,7 @@ __all__ = [
     "load",
     "plot",
     "psi_statistics",
+    "search",
 ]
 
 
@@ -65,10 +68,12 @@ _HOMES = {
     "Progress": "_base",
     "PsiStatistics": "_psi",
     "SPGPDRRegressor": "_projected",
+    "SearchResult": "_search",
     "SparseGPRegressor": "_regression",
     "VDMGPRegressor": "_projected",
     "load": "_load",
     "psi_statistics": "_psi",
+    "search": "_search",
 }
 
 

@@ -274,6 +274,9 @@ class Estimator(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        if raised is None:
+            for collapse in report.get("collapses", ()):
+                warnings.warn(f"{type(self).__name__}: {collapse}", ConvergenceWarning, stacklevel=3)
         if raised is not None:
             raise raised
 

@@ -10,6 +10,7 @@ mod html;
 mod picture;
 mod progress;
 mod regress;
+mod search;
 mod summary;
 mod train;
 mod trained;

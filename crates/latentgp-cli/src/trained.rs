@@ -90,6 +90,14 @@ impl Ready {
     pub fn accuracy(&self) -> Outcome<Option<Accuracy>> {
         accuracy(self.trained.labels.as_ref(), &self.latent.mean.select_cols(self.shown()))
     }
+
+    /// The same on all dimensions, where there are more than two.
+    pub fn accuracy_of_all(&self) -> Outcome<Option<Accuracy>> {
+        match self.relevance.len() > 2 {
+            true => accuracy(self.trained.labels.as_ref(), &self.latent.mean),
+            false => Ok(None),
+        }
+    }
 }
 
 /// 1-NN accuracy of the labels at the positions given; `None` without labels, or with fewer labelled rows than

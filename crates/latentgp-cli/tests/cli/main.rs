@@ -11,4 +11,5 @@ mod recipes;
 mod regress;
 mod reproduce;
 mod scores;
+mod search;
 mod spaces;

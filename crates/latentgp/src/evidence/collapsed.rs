@@ -72,6 +72,9 @@ pub struct CollapsedBar {
     pub kzz: Mat,
     /// β̄ at constant P.
     pub beta: f64,
+    /// ∂F/∂ln v of a factor v of the kernel and of what is added to Kzz, made of whitened matrices alone: where Kzz is nearly
+    /// singular, the sum Ψ̄0Ψ0 + ⟨P̄, P⟩ + ⟨Ψ̄2, 2Ψ2⟩ + ⟨K̄zz, Kzz⟩ would lose its digits.
+    pub factor: f64,
 }
 
 /// Where the adjoints of uncertain outputs are added, both N×D.
@@ -173,8 +176,10 @@ impl Collapsed {
         }
         let vav = vv.dot(of.a);
         let vbv = self.tilt * vv.trace() + beta * vav;
+        let psi0 = -0.5 * beta * d;
         CollapsedBar {
-            psi0: -0.5 * beta * d,
+            factor: psi0 * of.psi0 + beta * beta * vbv + 2.0 * psi2.dot(of.a) + kzz.trace(),
+            psi0,
             psi2: of.kzz.unwhiten(&psi2),
             kzz: of.kzz.unwhiten(&kzz),
             beta: 0.5 * of.rows as f64 * d / beta

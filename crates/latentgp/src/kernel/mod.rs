@@ -209,6 +209,12 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
         None
     }
 
+    /// The place among the parameters of a factor of the whole kernel, if it has one; its slope is then computed to all digits
+    /// where Kzz is nearly singular.
+    fn factor(&self) -> Option<usize> {
+        None
+    }
+
     /// What the kernel is put together from; a kernel of one's own is a leaf.
     fn structure(&self) -> Structure<'_> {
         Structure::Leaf
@@ -319,6 +325,9 @@ impl Kernel for Box<dyn Kernel> {
     }
     fn closed_form(&self) -> Option<ClosedForm> {
         (**self).closed_form()
+    }
+    fn factor(&self) -> Option<usize> {
+        (**self).factor()
     }
     fn structure(&self) -> Structure<'_> {
         (**self).structure()

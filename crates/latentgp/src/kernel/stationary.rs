@@ -213,6 +213,10 @@ impl<S: Shape> Kernel for Stationary<S> {
         }
     }
 
+    fn factor(&self) -> Option<usize> {
+        Some(0)
+    }
+
     fn expression(&self) -> String {
         let options = if self.is_ard() { vec![] } else { vec!["ard=false".to_string()] };
         let mut params = vec![

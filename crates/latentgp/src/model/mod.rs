@@ -18,6 +18,7 @@ pub(crate) use regression::restore as restore_regression;
 pub use regression::*;
 pub use series::narx::{self, Narx, NarxOptions};
 pub use series::{SeriesModel, Windows};
+pub use shared::init::{InducingInit, Init};
 pub use shared::noise::{NOISE_FLOOR, NoiseKind, noise_at_floor};
 pub use shared::outputs::Outputs;
 pub use shared::prior;

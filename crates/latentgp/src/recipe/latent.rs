@@ -17,6 +17,11 @@ impl Recipe {
         }
     }
 
+    /// Q, where it is given or follows from positions that are.
+    fn positions(&self) -> Option<usize> {
+        self.latent_dim.or_else(|| self.init.as_ref()?.latent_dim())
+    }
+
     pub(super) fn latent(
         &self,
         y: &Mat,
@@ -40,7 +45,8 @@ impl Recipe {
             "gplvm" => {
                 let usual = GplvmTraining::default();
                 let how = GplvmTraining {
-                    latent_dim: self.latent_dim.unwrap_or(usual.latent_dim),
+                    latent_dim: self.positions().unwrap_or(usual.latent_dim),
+                    init: self.init.clone().unwrap_or_default(),
                     scale: self.scale(),
                     noise: self.noise.unwrap_or(usual.noise),
                     noise_kind: self.noise_kind.unwrap_or_default(),
@@ -61,11 +67,14 @@ impl Recipe {
             }
             _ => {
                 let usual = Training::default();
-                let latent_dim = self.latent_dim.unwrap_or(usual.latent_dim);
+                let latent_dim = self.positions().unwrap_or(usual.latent_dim);
+                let inducing_init = self.inducing_init.clone().unwrap_or_default();
                 let kernel = self.kernel_on(latent_dim, kernel)?;
                 let how = Training {
                     latent_dim,
-                    inducing: self.inducing.unwrap_or(usual.inducing),
+                    inducing: self.inducing.or(inducing_init.inducing()).unwrap_or(usual.inducing),
+                    init: self.init.clone().unwrap_or_default(),
+                    inducing_init,
                     expectation: self.rule(&*kernel, latent_dim)?,
                     scale: self.scale(),
                     noise: self.noise.unwrap_or(usual.noise),
