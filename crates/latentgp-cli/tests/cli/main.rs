@@ -1,6 +1,7 @@
 //! The real program, each command, format and exit code, in fresh folders.
 
 mod commands;
+mod explore;
 mod failures;
 mod forecast;
 mod formats;
