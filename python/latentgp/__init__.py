@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._base import Progress
     from ._classification import GPClassifier
     from ._counts import GPCountRegressor
+    from ._explore import Page, explore
     from ._latent import GPLVM, PPCA, BayesianGPLVM
     from ._load import load
     from ._narx import Forecast, GPNarx
@@ -35,6 +36,7 @@ __all__ = [
     "GPRegressor",
     "LinearRegressor",
     "PPCA",
+    "Page",
     "Progress",
     "PsiStatistics",
     "SPGPDRRegressor",
@@ -42,6 +44,7 @@ __all__ = [
     "VDMGPRegressor",
     "__version__",
     "datasets",
+    "explore",
     "kernels",
     "load",
     "plot",
@@ -60,11 +63,13 @@ _HOMES = {
     "GPRegressor": "_regression",
     "LinearRegressor": "_regression",
     "PPCA": "_latent",
+    "Page": "_explore",
     "Progress": "_base",
     "PsiStatistics": "_psi",
     "SPGPDRRegressor": "_projected",
     "SparseGPRegressor": "_regression",
     "VDMGPRegressor": "_projected",
+    "explore": "_explore",
     "load": "_load",
     "psi_statistics": "_psi",
 }
