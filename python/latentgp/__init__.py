@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._base import DataWarning, Progress
     from ._classification import GPClassifier
     from ._counts import GPCountRegressor
+    from ._explore import Page, explore
     from ._latent import GPLVM, PPCA, BayesianGPLVM
     from ._load import load
     from ._narx import Forecast, GPNarx
@@ -37,6 +38,7 @@ __all__ = [
     "GPRegressor",
     "LinearRegressor",
     "PPCA",
+    "Page",
     "Progress",
     "PsiStatistics",
     "SPGPDRRegressor",
@@ -45,6 +47,7 @@ __all__ = [
     "VDMGPRegressor",
     "__version__",
     "datasets",
+    "explore",
     "kernels",
     "load",
     "plot",
@@ -65,12 +68,14 @@ _HOMES = {
     "GPRegressor": "_regression",
     "LinearRegressor": "_regression",
     "PPCA": "_latent",
+    "Page": "_explore",
     "Progress": "_base",
     "PsiStatistics": "_psi",
     "SPGPDRRegressor": "_projected",
     "SearchResult": "_search",
     "SparseGPRegressor": "_regression",
     "VDMGPRegressor": "_projected",
+    "explore": "_explore",
     "load": "_load",
     "psi_statistics": "_psi",
     "search": "_search",

@@ -6,11 +6,12 @@ use crate::kernel::Kernel;
 use crate::work::Done;
 use crate::{load, settings, work};
 use latentgp::expectation::Gaussians;
-use latentgp::file::{Store, TrainedSpace};
+use latentgp::file::{Labels, Store, TrainedSpace};
 use latentgp::fit::Run;
 use latentgp::model::Placed as Found;
 use latentgp::recipe::{Choice, Data, Learnt, Recipe};
 use latentgp::{Error, Mat, Result};
+use latentgp_explore::{Explorer, Options};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
@@ -238,6 +239,27 @@ impl LatentModel {
     fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> Outcome<Moments<'py>> {
         let (x, y) = self.work(py, move |t| t.model.sample(n, seed))?;
         moments(py, x, y)
+    }
+
+    /// The page of the model as one file.
+    fn page(
+        &self,
+        py: Python<'_>,
+        title: String,
+        labels: Option<Vec<String>>,
+        images: Option<(usize, usize)>,
+    ) -> Outcome<String> {
+        Ok(self.work(py, move |t| {
+            let mut trained = t.clone();
+            let n = trained.model.sizes().0;
+            if let Some(of) = labels {
+                if of.len() != n {
+                    return Err(Error::shape("labels, one for each training row", n, of.len()));
+                }
+                trained.labels = Some(Labels { name: "label".into(), of });
+            }
+            Explorer::space(trained, Options { title, data: None, images })?.static_page()
+        })?)
     }
 
     /// The content of its `.lgp` file, with settings in its header where they are given.

@@ -1,7 +1,7 @@
 //! The command line: every command with its examples first.
 
 use crate::command::{
-    completions, dataset, demo, impute, inspect, plot, predict, reconstruct, report, transform,
+    completions, dataset, demo, explore, impute, inspect, plot, predict, reconstruct, report, transform,
 };
 use crate::fit;
 use crate::forecast;
@@ -30,6 +30,7 @@ Examples:
   latentgp demo                                        a whole example, with a picture and a report
   latentgp dataset oil-flow --n 300 > oil.csv          an embedded data set as CSV
   latentgp fit oil.csv --labels regime --latent-dim 5 --kernel matern32 --out oil.lgp
+  latentgp explore oil.lgp                             the latent map in the browser, decoded under the pointer
   latentgp plot oil.lgp --out oil.svg                  the latent map, the relevance, the bound
   latentgp transform oil.lgp new.csv --out latent.csv  where new rows lie
   latentgp regress house.csv --target price --folds 5 --out house.lgp
@@ -182,6 +183,8 @@ pub enum Command {
     Plot(plot::Args),
     /// Write one self-contained HTML page about a model
     Report(report::Args),
+    /// Look at a model in the browser: the latent map, decoded live under the pointer
+    Explore(explore::Args),
     /// Make the tables and figures of the papers anew, ours beside theirs
     Reproduce(reproduce::Args),
     /// Show what is in a model file

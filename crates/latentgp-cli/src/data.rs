@@ -2,7 +2,6 @@
 
 use crate::failure::{Failure, Outcome};
 use latentgp::Mat;
-use latentgp::data::nearest;
 use latentgp::data::table::{Column, Table};
 use latentgp::file::Labels;
 
@@ -157,32 +156,5 @@ pub fn id_column<'a>(
 
 /// The columns that a model needs, and whether they were found by their names.
 pub fn matched(table: &Table, columns: &[String]) -> Outcome<(Mat, bool)> {
-    let names = table.columns();
-    let missing: Vec<&String> = columns.iter().filter(|c| !names.contains(&c.as_str())).collect();
-    if missing.is_empty() {
-        return Ok((table.numeric(columns).map_err(Failure::data)?, true));
-    }
-    let numbered = |names: &mut dyn Iterator<Item = &str>| names.enumerate().all(|(j, n)| n == j.to_string());
-    let unnamed = numbered(&mut names.iter().copied()) || numbered(&mut columns.iter().map(String::as_str));
-    let numbers = table.numeric_columns();
-    if unnamed && numbers.len() == columns.len() {
-        return Ok((table.numeric(&numbers).map_err(Failure::data)?, false));
-    }
-    if unnamed {
-        return Err(Failure::data(format!(
-            "{}: the model has {} columns, found {} of numbers",
-            table.source(),
-            columns.len(),
-            numbers.len()
-        )));
-    }
-    let hint =
-        nearest(missing[0], &names).map_or(String::new(), |near| format!(" (is `{near}` the one meant?)"));
-    Err(Failure::data(format!(
-        "{}: has no column `{}`{hint}; the model needs its {} columns: {}",
-        table.source(),
-        missing[0],
-        columns.len(),
-        columns.join(", ")
-    )))
+    table.matched(columns).map_err(Failure::data)
 }

@@ -84,9 +84,11 @@ pub fn text(ready: &Ready) -> Outcome<String> {
     ];
     lines.extend(report.agreement().map(|text| format!("  starts        {text}")));
     let most = ready.relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let total: f64 = ready.relevance.iter().sum();
     for (k, r) in ready.relevance.iter().enumerate() {
         let head = if k == 0 { "relevance" } else { "" };
-        lines.push(format!("  {head:<13} {:>2} {} {}", k + 1, bar(r / most), short(*r)));
+        let part = if total > 0.0 { 100.0 * r / total } else { 0.0 };
+        lines.push(format!("  {head:<13} {:>2} {} {} ({part:.1} %)", k + 1, bar(r / most), short(*r)));
     }
     if let Some(accuracy) = ready.accuracy()? {
         let dims: Vec<String> = ready.shown().iter().map(|k| (k + 1).to_string()).collect();

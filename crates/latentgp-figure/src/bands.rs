@@ -16,6 +16,8 @@ use super::{Figure, HEIGHT, WIDTH, check};
 const CURVE: &str = "#0072b2";
 const CURVE_STYLE: &str = "stroke=\"#0072b2\" stroke-width=\"1.8\" stroke-linejoin=\"round\"";
 const SEEN: &str = "fill=\"#262626\" stroke=\"none\"";
+const JOIN: &str =
+    "stroke=\"#262626\" stroke-opacity=\"0.35\" stroke-width=\"0.9\" stroke-linejoin=\"round\"";
 const HELD_OUT: &str = "fill=\"#ffffff\" stroke=\"#d55e00\" stroke-width=\"1.1\"";
 /// Height of each picture of a stack.
 const STACKED: f64 = 230.0;
@@ -63,6 +65,13 @@ pub struct Bands {
     pub observed: Vec<Observation>,
     /// Where the training ends; observations beyond it were not seen.
     pub training_end: Option<f64>,
+    /// The names of places of the x axis, such as dates, of which as many are written as there is room for; numbers where
+    /// there are none.
+    pub places: Vec<(f64, String)>,
+    /// Whether observations follow each other, and a line joins them.
+    pub joined: bool,
+    /// What no value can be below, such as 0 for counts.
+    pub least: Option<f64>,
 }
 
 impl Band {
@@ -108,7 +117,13 @@ impl Bands {
         let mut order: Vec<usize> = (0..self.x.len()).collect();
         order.sort_by(|&a, &b| self.x[a].total_cmp(&self.x[b]));
         let pick = |values: &[f64]| order.iter().map(|&k| values[k]).collect::<Vec<_>>();
-        let band = |b: &Band| Band { label: b.label.clone(), lower: pick(&b.lower), upper: pick(&b.upper) };
+        let inside =
+            |v: Vec<f64>| v.into_iter().map(|v| self.least.map_or(v, |least| v.max(least))).collect();
+        let band = |b: &Band| Band {
+            label: b.label.clone(),
+            lower: inside(pick(&b.lower)),
+            upper: inside(pick(&b.upper)),
+        };
         Bands {
             x: pick(&self.x),
             mean: pick(&self.mean),
@@ -122,6 +137,10 @@ impl Bands {
         Scale::covering(all).padded(0.015)
     }
 
+    fn x_ticks(&self) -> Ticks {
+        if self.places.is_empty() { Ticks::Numbers } else { Ticks::Names(self.places.clone()) }
+    }
+
     fn y_scale(&self) -> Scale {
         let core = Scale::covering(self.mean.iter().copied().chain(self.observed.iter().map(|o| o.y)));
         let edges = self.bands.iter().flat_map(|b| b.lower.iter().chain(&b.upper)).copied();
@@ -129,7 +148,11 @@ impl Bands {
         // With a single point, or a flat curve alone, the bands are all there is to see.
         let flat = self.mean.iter().chain(self.observed.iter().map(|o| &o.y)).all(|v| *v == self.mean[0]);
         let allowed = if flat { all } else { core.padded(CUT) };
-        Scale::new(all.lo.max(allowed.lo), all.hi.min(allowed.hi)).padded(0.05)
+        let usual = Scale::new(all.lo.max(allowed.lo), all.hi.min(allowed.hi)).padded(0.05);
+        match self.least {
+            Some(least) if usual.hi > least => Scale::new(usual.lo.max(least), usual.hi),
+            _ => usual,
+        }
     }
 
     fn held_out(&self, o: &Observation) -> bool {
@@ -191,7 +214,7 @@ fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend:
     let axes = Axes::layout(
         cell,
         &p.title,
-        Axis { scale: p.x_scale(), title: &p.x_title, ticks: Ticks::Numbers },
+        Axis { scale: p.x_scale(), title: &p.x_title, ticks: p.x_ticks() },
         Axis { scale: y_scale, title: &p.y_title, ticks: Ticks::Numbers },
         legend.reserve(),
     );
@@ -213,6 +236,7 @@ fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend:
         let line = format!("stroke=\"{QUIET}\" stroke-width=\"1\" stroke-dasharray=\"5 4\"");
         canvas.line((x, axes.area.y), (x, axes.area.bottom()), &line);
     }
+    draw_observed(canvas, &axes, p);
     let points: Vec<_> = p.x.iter().zip(&p.mean).map(|(x, y)| axes.at(*x, *y)).collect();
     canvas.path(&polyline(&points, false), &format!("fill=\"none\" {CURVE_STYLE}"));
     if let [(x, y)] = points[..] {
@@ -220,7 +244,6 @@ fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend:
         canvas.ellipse((x, y), (4.0, 4.0));
         canvas.close();
     }
-    draw_observed(canvas, &axes, p);
     canvas.unclip();
     axes.frame(canvas);
     legend.draw(canvas, axes.area.x, axes.legend_top());
@@ -230,6 +253,12 @@ fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend:
 }
 
 fn draw_observed(canvas: &mut Canvas, axes: &Axes, p: &Bands) {
+    if p.joined {
+        let mut seen: Vec<&Observation> = p.observed.iter().collect();
+        seen.sort_by(|a, b| a.x.total_cmp(&b.x));
+        let line: Vec<_> = seen.iter().map(|o| axes.at(o.x, o.y)).collect();
+        canvas.path(&polyline(&line, false), &format!("fill=\"none\" {JOIN}"));
+    }
     let r = (3.4 - 0.8 * (p.observed.len() as f64 / 60.0).max(1.0).log10()).max(1.2);
     for (held_out, style) in [(false, SEEN), (true, HELD_OUT)] {
         canvas.open(style);
@@ -336,6 +365,24 @@ mod tests {
         let scale = wild.y_scale();
         assert!(scale.hi < 20.0 && scale.lo > -20.0, "{scale:?}");
         assert_sound(&bands(&wild).unwrap());
+    }
+
+    #[test]
+    fn a_series_has_dates_a_line_and_its_domain() {
+        let mut dated = forecast(20);
+        dated.places = (0..20).map(|k| (k as f64, format!("19{}", 60 + k))).collect();
+        dated.joined = true;
+        let plain = bands(&forecast(20)).unwrap();
+        let figure = bands(&dated).unwrap();
+        assert_sound(&figure);
+        assert!(figure.svg().contains(">1960<") && !plain.svg().contains(">1960<"));
+        assert_eq!(figure.svg().matches(JOIN).count(), 1);
+        // The curve comes after the markers.
+        assert!(figure.svg().rfind(CURVE_STYLE) > figure.svg().rfind(HELD_OUT));
+        let counts = Bands { least: Some(0.0), ..forecast(20) };
+        assert!(forecast(20).y_scale().lo < -1.0 && counts.y_scale().lo == 0.0);
+        assert!(counts.sorted().bands.iter().all(|b| b.lower.iter().chain(&b.upper).all(|v| *v >= 0.0)));
+        assert_sound(&bands(&counts).unwrap());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod completions;
 pub mod dataset;
 pub mod demo;
+pub mod explore;
 pub mod impute;
 pub mod inspect;
 pub mod plot;
@@ -39,6 +40,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Search(args) => search::run(&args, common),
         Command::Plot(args) => plot::run(&args, common),
         Command::Report(args) => report::run(&args, common),
+        Command::Explore(args) => explore::run(&args, common),
         Command::Reproduce(args) => reproduce::run(&args, common.seed(), common.quiet),
         Command::Inspect(args) => inspect::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -73,7 +73,7 @@ fn matrix(of: &TrainedRegression, title: &str, x: &Mat, y: &Mat) -> Outcome<Figu
         share.row_mut(c).iter_mut().for_each(|s| *s /= all.max(1.0));
     }
     let (title, quantity, classes) = (title.into(), of.targets[0].clone(), of.classes.clone());
-    Ok(figure::confusion(&Confusion { title, quantity, classes, share, rows })?)
+    Ok(figure::confusion(&Confusion { title, quantity, of: "training rows".into(), classes, share, rows })?)
 }
 
 /// The 90 % and 50 % bands of counts: quantiles of what is predicted.
@@ -101,7 +101,8 @@ fn curve(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> Out
     let bands = match of.model.predict(&Mat::column(&places), None)? {
         Answers::Values(p) => Bands::gaussian(&places, &p.mean.col(d), &p.var.col(d)),
         Answers::Counts { mean, latent, likelihood, .. } => {
-            Bands { x: places, mean, bands: count_bands(&*likelihood, &latent), ..Bands::default() }
+            let bands = count_bands(&*likelihood, &latent);
+            Bands { x: places, mean, bands, least: Some(0.0), ..Bands::default() }
         }
         Answers::Classes(_) => return Err(Failure::work("classes have no means")),
     };
@@ -129,6 +130,7 @@ fn against(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> O
     Ok(figure::scatter_observed_predicted(&ObservedPredicted {
         title: title.into(),
         quantity: of.targets[d].clone(),
+        rows: if of.model.leaves_one_out() { "leave one out" } else { "training rows" }.into(),
         observed: rows.iter().map(|&i| y[(i, d)]).collect(),
         predicted: mean,
         variance,

@@ -25,7 +25,8 @@ fn demo_writes_a_picture_a_report_and_a_model() {
         assert!(!page.contains(foreign), "{foreign}");
     }
     let words = folder.ok("demo spiral --out new/spiral");
-    for part in ["bound", "relevance", "█", "certificate", "latentgp-demo.svg"] {
+    for part in ["bound", "relevance", "█", "certificate", "latentgp-demo.svg", "latentgp explore new/spiral"]
+    {
         assert!(words.contains(part), "{part}: {words}");
     }
     assert!(folder.path("new/spiral/latentgp-demo.html").exists());

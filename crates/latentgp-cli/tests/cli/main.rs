@@ -2,6 +2,7 @@
 
 mod commands;
 mod doubts;
+mod explore;
 mod failures;
 mod forecast;
 mod formats;

@@ -12,6 +12,8 @@ pub mod lags;
 #[cfg(feature = "files")]
 pub mod mat5;
 #[cfg(feature = "files")]
+mod matched;
+#[cfg(feature = "files")]
 mod names;
 #[cfg(feature = "files")]
 mod npy;
