@@ -378,7 +378,7 @@ mod tests {
         assert!(figure.svg().contains(">1960<") && !plain.svg().contains(">1960<"));
         assert_eq!(figure.svg().matches(JOIN).count(), 1);
         // The curve comes after the markers.
-        assert!(figure.svg().rfind(CURVE_STYLE) > figure.svg().rfind(HELD_OUT));
+        assert!(figure.svg().find(CURVE_STYLE) > figure.svg().find(HELD_OUT));
         let counts = Bands { least: Some(0.0), ..forecast(20) };
         assert!(forecast(20).y_scale().lo < -1.0 && counts.y_scale().lo == 0.0);
         assert!(counts.sorted().bands.iter().all(|b| b.lower.iter().chain(&b.upper).all(|v| *v >= 0.0)));
