@@ -15,7 +15,7 @@ from ._native import __version__
 
 if TYPE_CHECKING:
     from . import datasets, plot
-    from ._base import Progress
+    from ._base import DataWarning, Progress
     from ._classification import GPClassifier
     from ._counts import GPCountRegressor
     from ._explore import Page, explore
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from ._projected import SPGPDRRegressor, VDMGPRegressor
     from ._psi import PsiStatistics, psi_statistics
     from ._regression import GPRegressor, LinearRegressor, SparseGPRegressor
+    from ._search import SearchResult, search
 
 __all__ = [
     "BayesianGPLVM",
+    "DataWarning",
     "Forecast",
     "GPClassifier",
     "GPCountRegressor",
@@ -40,6 +42,7 @@ __all__ = [
     "Progress",
     "PsiStatistics",
     "SPGPDRRegressor",
+    "SearchResult",
     "SparseGPRegressor",
     "VDMGPRegressor",
     "__version__",
@@ -49,12 +52,14 @@ __all__ = [
     "load",
     "plot",
     "psi_statistics",
+    "search",
 ]
 
 
 # Where each name lives, which is imported when it is asked for: scikit-learn takes many times as long as all the rest.
 _HOMES = {
     "BayesianGPLVM": "_latent",
+    "DataWarning": "_base",
     "Forecast": "_narx",
     "GPClassifier": "_classification",
     "GPCountRegressor": "_counts",
@@ -67,11 +72,13 @@ _HOMES = {
     "Progress": "_base",
     "PsiStatistics": "_psi",
     "SPGPDRRegressor": "_projected",
+    "SearchResult": "_search",
     "SparseGPRegressor": "_regression",
     "VDMGPRegressor": "_projected",
     "explore": "_explore",
     "load": "_load",
     "psi_statistics": "_psi",
+    "search": "_search",
 }
 
 

@@ -33,8 +33,16 @@ class Kernel:
 class LatentModel:
     @staticmethod
     def fit(
-        y: Array, known: Optional[Array], kernel: Optional[Kernel], recipe: str, columns: list[str], callback: Watch
+        y: Array,
+        known: Optional[Array],
+        kernel: Optional[Kernel],
+        recipe: str,
+        columns: list[str],
+        callback: Watch,
+        warm: Optional[LatentModel],
     ) -> tuple[LatentModel, Raised]: ...
+    @property
+    def choices(self) -> list[tuple[str, str, str]]: ...
     @property
     def name(self) -> str: ...
     @property
@@ -137,4 +145,9 @@ def dataset(
     name: str, n: Optional[int] = None, seed: int = 0
 ) -> tuple[list[str], Array, Optional[tuple[str, list[str]]]]: ...
 
+def doubts(names: list[str], values: Array, used: str) -> list[str]: ...
+
+def search(
+    y: Array, x: Optional[Array], series: bool, recipe: str, of: dict[str, Any]
+) -> dict[str, Any]: ...
 def prior_columns(expression: str) -> list[str]: ...

@@ -7,6 +7,7 @@ use crate::fit;
 use crate::forecast;
 use crate::regress;
 use crate::reproduce;
+use crate::search;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use latentgp::data::nearest;
@@ -86,12 +87,52 @@ fn effort(text: &str) -> Result<Effort, String> {
     text.parse().map_err(|e: latentgp::Error| e.to_string())
 }
 
+/// Where latent positions and inducing inputs start.
+#[derive(clap::Args, Debug)]
+pub struct InitArgs {
+    /// Where the latent positions of the first run start: pca, pca-raw, spectral, random, or a FILE with a row for each of
+    /// DATA: a table, or a model of the same rows [default: pca]
+    #[arg(long, value_name = "HOW|FILE", help_heading = "Training")]
+    pub init: Option<String>,
+    /// Where inducing inputs start: spread (positions that are far apart), kmeans, rows, or a FILE with a row for each
+    /// [default: spread]
+    #[arg(long, value_name = "HOW|FILE", help_heading = "Training")]
+    pub inducing_init: Option<String>,
+}
+
+/// A number of latent dimensions, or one that follows from the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dimensions {
+    /// As many as matter.
+    Auto,
+    /// So many.
+    Of(usize),
+}
+
+/// `auto` or a number.
+pub fn dimensions(text: &str) -> Result<Dimensions, String> {
+    match text {
+        "auto" => Ok(Dimensions::Auto),
+        number => {
+            number.parse().map(Dimensions::Of).map_err(|_| "expected auto or a whole number".to_string())
+        }
+    }
+}
+
 /// How many runs a fit may make.
 pub fn restarts(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 0..=MAX_RESTARTS) => Ok(n),
         _ => Err(format!("expected a whole number up to {MAX_RESTARTS}")),
     }
+}
+
+/// What is done about columns that may be no data.
+#[derive(Args, Debug)]
+pub struct DoubtArgs {
+    /// Refuse data that look like something else: identifiers, dates as numbers, marks of missing values, slips
+    #[arg(long, help_heading = "Data")]
+    pub strict: bool,
 }
 
 /// Options of every command.
@@ -136,6 +177,8 @@ pub enum Command {
     Predict(predict::Args),
     /// Forecast a series many steps ahead, with uncertainty that is carried along
     Forecast(Box<forecast::Args>),
+    /// Compare kernels, latent dimensions and inducing inputs within a budget, and keep the best
+    Search(Box<search::Args>),
     /// Draw the latent map, the relevance and the bound of a model
     Plot(plot::Args),
     /// Write one self-contained HTML page about a model

@@ -23,6 +23,8 @@ pub struct Choice<'a> {
 /// A table to learn from.
 #[derive(Debug, Clone)]
 pub struct Chosen {
+    /// Where they come from.
+    pub source: String,
     /// The numbers.
     pub y: Mat,
     /// Their names.
@@ -89,7 +91,7 @@ pub fn choose(spec: &str, choice: &Choice<'_>) -> Outcome<Chosen> {
             table.source()
         )));
     }
-    Ok(Chosen { y, columns, labels, known })
+    Ok(Chosen { source: table.source().into(), y, columns, labels, known })
 }
 
 /// The labels: a column of the table, which is taken out of it, or a file with one column.

@@ -18,6 +18,7 @@ use crate::fit;
 use crate::forecast;
 use crate::regress;
 use crate::reproduce;
+use crate::search;
 
 /// Runs the command.
 pub fn run(cli: Cli) -> Outcome {
@@ -36,6 +37,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Regress(args) => regress::run(&args, common),
         Command::Predict(args) => predict::run(&args, common),
         Command::Forecast(args) => forecast::run(&args, common),
+        Command::Search(args) => search::run(&args, common),
         Command::Plot(args) => plot::run(&args, common),
         Command::Report(args) => report::run(&args, common),
         Command::Explore(args) => explore::run(&args, common),

@@ -6,6 +6,7 @@
 pub mod airline;
 #[cfg(feature = "files")]
 pub mod csv;
+pub mod doubts;
 pub mod iris;
 pub mod lags;
 #[cfg(feature = "files")]
