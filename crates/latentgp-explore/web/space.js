@@ -46,7 +46,13 @@ export class SpacePage {
     this.decodeAt = latest((x, row) => this.decode(x, row));
     this.groundLater = this.later(() => this.askGround(), 180);
     this.saveLater = this.later(() => writeView(this.view, this.usual), 200);
-    this.nearLater = latest((x) => this.near(x));
+    const near = latest((x) => this.near(x));
+    // Rows are looked for where the pointer rests: what is decoded comes first.
+    let rest = 0;
+    this.nearLater = (x) => {
+      clearTimeout(rest);
+      rest = setTimeout(() => near(x), 80);
+    };
     this.pinTurn = 0;
     this.map = new LatentMap({
       about, mean: this.mean, variance: this.variance, view: this.view,
