@@ -29,6 +29,7 @@ pub fn forecast(job: &Job, series: &Series, found: &[Found]) -> Outcome<Figure> 
             mean: f.view.forecast.mean.col(d),
             bands: vec![band(1, "90 % band"), band(0, "50 % band")],
             observed,
+            places: Vec::new(),
             training_end: Some((job.known() - 1) as f64),
         }
     };

@@ -4,6 +4,7 @@ mod commands;
 mod failures;
 mod forecast;
 mod formats;
+mod inputs;
 mod interrupted;
 mod program;
 mod recipes;

@@ -205,7 +205,7 @@ impl Recipe {
                 ("inducing", _) => Training::default().inducing.to_string(),
                 ("kernel", _) => stored.kernel_text().into(),
                 ("expectation", _) => "auto".into(),
-                ("inputs", _) => Treatment::Averaged.to_string(),
+                ("inputs", _) => stored.treatment().to_string(),
                 ("latent_inputs", _) => "0".into(),
                 ("scale", _) => stored.scale().to_string(),
                 ("effort", _) => stored.effort().to_string(),
