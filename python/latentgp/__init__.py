@@ -15,18 +15,21 @@ from ._native import __version__
 
 if TYPE_CHECKING:
     from . import datasets, plot
-    from ._base import Progress
+    from ._base import DataWarning, Progress
     from ._classification import GPClassifier
     from ._counts import GPCountRegressor
+    from ._explore import Page, explore
     from ._latent import GPLVM, PPCA, BayesianGPLVM
     from ._load import load
     from ._narx import Forecast, GPNarx
     from ._projected import SPGPDRRegressor, VDMGPRegressor
     from ._psi import PsiStatistics, psi_statistics
     from ._regression import GPRegressor, LinearRegressor, SparseGPRegressor
+    from ._search import SearchResult, search
 
 __all__ = [
     "BayesianGPLVM",
+    "DataWarning",
     "Forecast",
     "GPClassifier",
     "GPCountRegressor",
@@ -35,23 +38,28 @@ __all__ = [
     "GPRegressor",
     "LinearRegressor",
     "PPCA",
+    "Page",
     "Progress",
     "PsiStatistics",
     "SPGPDRRegressor",
+    "SearchResult",
     "SparseGPRegressor",
     "VDMGPRegressor",
     "__version__",
     "datasets",
+    "explore",
     "kernels",
     "load",
     "plot",
     "psi_statistics",
+    "search",
 ]
 
 
 # Where each name lives, which is imported when it is asked for: scikit-learn takes many times as long as all the rest.
 _HOMES = {
     "BayesianGPLVM": "_latent",
+    "DataWarning": "_base",
     "Forecast": "_narx",
     "GPClassifier": "_classification",
     "GPCountRegressor": "_counts",
@@ -60,13 +68,17 @@ _HOMES = {
     "GPRegressor": "_regression",
     "LinearRegressor": "_regression",
     "PPCA": "_latent",
+    "Page": "_explore",
     "Progress": "_base",
     "PsiStatistics": "_psi",
     "SPGPDRRegressor": "_projected",
+    "SearchResult": "_search",
     "SparseGPRegressor": "_regression",
     "VDMGPRegressor": "_projected",
+    "explore": "_explore",
     "load": "_load",
     "psi_statistics": "_psi",
+    "search": "_search",
 }
 
 

@@ -38,6 +38,16 @@ EFFORTS = {"quick": 1, "normal": 10, "thorough": 40}
 PAUSE = 0.5
 
 
+class DataWarning(UserWarning):
+    """Data that look like something else: identifiers, dates as numbers, classes, marks of missing values, slips."""
+
+
+def doubt(names: list[str], values: np.ndarray, used: str) -> None:
+    """Warns of columns that may be no data; ``used`` as ``rows`` of a table, as ``inputs`` or as ``values``."""
+    for text in _native.doubts(names, values, used):
+        warnings.warn(text, DataWarning, stacklevel=4)
+
+
 class Progress(NamedTuple):
     """Where a fit stands, as ``callback`` sees it; a callback that returns True ends the fit."""
 
@@ -267,6 +277,9 @@ class Estimator(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        if raised is None:
+            for collapse in report.get("collapses", ()):
+                warnings.warn(f"{type(self).__name__}: {collapse}", ConvergenceWarning, stacklevel=3)
         if raised is not None:
             raise raised
 

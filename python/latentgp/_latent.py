@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -16,6 +16,7 @@ from ._base import (
     at_least,
     check_room,
     count_of,
+    doubt,
     fitting,
     input_std,
     like,
@@ -25,6 +26,23 @@ from ._base import (
     take_names,
 )
 from ._doc import documented
+
+#: The names of options that are called otherwise here.
+ARGUMENTS = {"latent_dim": "n_components", "inducing": "n_inducing"}
+
+
+def _start(given, name: str):
+    """Where positions or inducing inputs start: a name, or rows; a fitted model has its own."""
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, LatentEstimator):
+        check_is_fitted(given)
+        given = given.embedding_ if name == "init" else getattr(given, "inducing_", None)
+        if given is None:
+            raise ValueError(f"{name}: this model has no inducing inputs")
+    rows = check_array(given, dtype=np.float64, input_name=name)
+    return {"given": rows.tolist()}
+
 
 #: Points of the importance sampling behind the log density of a Bayesian GPLVM.
 SAMPLES = 256
@@ -38,9 +56,32 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
     _model_name = ""
 
     def _fit(self, X: np.ndarray, columns: list[str]):
-        kernel = self._native_kernel(int(self.n_components)) if hasattr(self, "kernel") else None
-        recipe = self._recipe(model=self._model_name, prior=getattr(self, "prior", None))
-        return _native.LatentModel.fit(X, self._asked_for(len(X)), kernel, recipe, columns, self._watch())
+        auto = self.n_components == "auto"
+        kernel = self._native_kernel(int(self.n_components)) if hasattr(self, "kernel") and not auto else None
+        given = {name: _start(getattr(self, name, None), name) for name in ("init", "inducing_init")}
+        chosen = {name: None for name, own in (("latent_dim", "n_components"), ("inducing", "n_inducing"))
+                  if getattr(self, own, None) == "auto"}  # fmt: skip
+        warm = self._warm(X)
+        if warm is not None:
+            given = {}
+            kernel = None if kernel is None else self._native_kernel(warm.latent_dim)
+        recipe = self._recipe(model=self._model_name, prior=getattr(self, "prior", None), **given, **chosen)
+        fitted = _native.LatentModel.fit(X, self._asked_for(len(X)), kernel, recipe, columns, self._watch(), warm)
+        if self.verbose:
+            for option, value, reason in fitted[0].choices:
+                print(f"[{type(self).__name__}] {ARGUMENTS.get(option, option)}={value}: {reason}", flush=True)
+        return fitted
+
+    def _warm(self, X):
+        """The model of the fit before, where this one begins there."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "_model"):
+            return None
+        before = self._model.latent()[0].shape[0]
+        if before != len(X):
+            raise ValueError(
+                f"warm_start=True goes on with the {before} rows of the fit before, found {len(X)}; set it to False"
+            )
+        return self._model
 
     def _asked_for(self, rows: int):
         """The columns that the prior of the positions asks for, of those given."""
@@ -67,13 +108,16 @@ class LatentEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
         X = validate_data(
             self, X, dtype=np.float64, order="C", ensure_all_finite="allow-nan", ensure_min_samples=2
         )
-        self._keep(self._fit(X, names_of(self, X.shape[1])))
+        columns = names_of(self, X.shape[1])
+        doubt(columns, X, "rows")
+        self._keep(self._fit(X, columns))
         return self
 
     def _take(self, model) -> None:
         super()._take(model)
         self._known = {}
         self.n_components_ = self._n_features_out = model.latent_dim
+        self.choices_ = {ARGUMENTS.get(option, option): reason for option, _, reason in model.choices}
         self.lower_bound_ = self._report["bound"]
         self.noise_variance_ = np.asarray(model.noise_variance)
 
@@ -273,10 +317,10 @@ class BayesianGPLVM(LatentEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Latent dimensions.
-    n_inducing : int, default=20
-        Inducing inputs; at most as many as rows are used.
+    n_components : int or "auto", default=2
+        Latent dimensions; ``"auto"`` are as many as matter to a first short fit.
+    n_inducing : int or "auto", default=20
+        Inducing inputs; at most as many as rows are used. ``"auto"`` are from 20 to 60 by the number of rows.
     {kernel_of_positions}
     expectation : str, default="auto"
         How kernels are averaged over uncertain positions: ``"auto"``, ``"analytic"``, ``"unscented"``,
@@ -287,6 +331,14 @@ class BayesianGPLVM(LatentEstimator):
         The columns that the prior asks for, by name: a number a row, NaN where it is not known.
     noise : {"shared", "columns"}, default="shared"
         Whose noise variance is: shared by all columns, or one of each column.
+    init : {"pca", "pca-raw", "spectral", "random"}, array-like of shape (n_samples, n_components) or a model, default="pca"
+        Where the positions of the first run start; a fitted latent space of the same rows starts it at its own.
+    inducing_init : {"spread", "kmeans", "rows"}, array-like of shape (n_inducing, n_components) or a model, \
+            default="spread"
+        Where inducing inputs start: positions that are far apart, centres of k-means, or positions of rows drawn at
+        random.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on where the fit before ended, by a single run of at most ``max_iter`` iterations.
     scale : {"standardize", "global", "center", "none"}, default="standardize"
         How columns are scaled inside.
     max_iter : int, default=1000
@@ -298,6 +350,8 @@ class BayesianGPLVM(LatentEstimator):
     ----------
     embedding_, embedding_std_ : ndarray of shape (n_samples, n_components)
         Positions of the training rows and their standard deviations.
+    choices_ : dict
+        What was chosen from the data, each with the reason.
     relevance_ : ndarray of shape (n_components,)
         How much each dimension matters.
     lower_bound_ : float
@@ -326,9 +380,12 @@ class BayesianGPLVM(LatentEstimator):
 
     _model_name = "bayesian-gplvm"
     _parameter_constraints = {
-        "n_components": [at_least(1)],
-        "n_inducing": [at_least(1)],
+        "n_components": [at_least(1), StrOptions({"auto"})],
+        "n_inducing": [at_least(1), StrOptions({"auto"})],
         "expectation": [str],
+        "init": [str, "array-like", HasMethods(["fit_transform"])],
+        "inducing_init": [str, "array-like", HasMethods(["fit_transform"])],
+        "warm_start": ["boolean"],
         "noise": [StrOptions(set(NOISES))],
         "prior": [str, None],
         "known": [dict, None],
@@ -336,8 +393,8 @@ class BayesianGPLVM(LatentEstimator):
     }
 
     def __init__(self, n_components=2, *, n_inducing=20, kernel="rbf", expectation="auto", prior=None, known=None,
-                 noise="shared", scale="standardize", max_iter=1000, effort="normal", restarts=None, random_state=None,
-                 verbose=0, callback=None):  # fmt: skip
+                 noise="shared", init="pca", inducing_init="spread", warm_start=False, scale="standardize", max_iter=1000,
+                 effort="normal", restarts=None, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
     def _asked_for(self, rows):
@@ -375,6 +432,10 @@ class GPLVM(LatentEstimator):
         How uncertain positions are decoded.
     noise : {"shared", "columns"}, default="shared"
         Whose noise variance is: shared by all columns, or one of each column.
+    init : {"pca", "pca-raw", "spectral", "random"}, array-like of shape (n_samples, n_components) or a model, default="pca"
+        Where the positions of the first run start; a fitted latent space of the same rows starts it at its own.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on where the fit before ended, by a single run of at most ``max_iter`` iterations.
     scale : {"standardize", "global", "center", "none"}, default="standardize"
         How columns are scaled inside.
     max_iter : int, default=1000
@@ -406,12 +467,15 @@ class GPLVM(LatentEstimator):
     _parameter_constraints = {
         "n_components": [at_least(1)],
         "expectation": [str],
+        "init": [str, "array-like", HasMethods(["fit_transform"])],
+        "warm_start": ["boolean"],
         "noise": [StrOptions(set(NOISES))],
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(self, n_components=2, *, kernel="rbf", expectation="auto", noise="shared", scale="standardize",
-                 max_iter=1000, effort="normal", restarts=None, random_state=None, verbose=0, callback=None):  # fmt: skip
+    def __init__(self, n_components=2, *, kernel="rbf", expectation="auto", noise="shared", init="pca", warm_start=False,
+                 scale="standardize", max_iter=1000, effort="normal", restarts=None, random_state=None, verbose=0,
+                 callback=None):  # fmt: skip
         self._store(locals())
 
     def _fit(self, X, columns):

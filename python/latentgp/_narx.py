@@ -18,6 +18,7 @@ from ._base import (
     at_least,
     check_room,
     count_of,
+    doubt,
     fitting,
     listed,
     named,
@@ -172,6 +173,7 @@ class GPNarx(Estimator):
         error = float(self.error) if self.error > 0 else None
         recipe = self._recipe(model="narx", lags=windows, expectation=None, error=error)
         told = (names, [] if inputs is None else names_of(self, exogenous, "u"))
+        doubt(names, series, "values")
         self._keep(_native.NarxModel.fit(series, inputs, self._native_kernel(width), recipe, told, self._watch()))
         return self
 

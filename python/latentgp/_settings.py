@@ -6,8 +6,8 @@
     {"estimator": "GPClassifier", "arguments": {…}, "named": true, "classes": {"dtype": "<U1", "text": true}}
 
 ``named`` says whether the columns of X had names, or have some only in the file. A kernel that is an object is
-``{"expression": …}``. What JSON has no words for, a callback or a generator of random
-numbers, is left out. Files of the command line have no settings: the model itself says most of them.
+``{"expression": …}``. What JSON has no words for, a callback, a generator of random
+numbers or a model to start at, is left out. Files of the command line have no settings: the model itself says most of them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read(text: Optional[str], own: Optional[Kernel]) -> dict[str, Any]:
 def _told(name: str, value) -> bool:
     if name == "random_state":
         return value is None or isinstance(value, Integral)
-    return not callable(value) or isinstance(value, Kernel)
+    return not (callable(value) or hasattr(value, "fit_transform")) or isinstance(value, Kernel)
 
 
 def _plain(value) -> Any:
@@ -75,4 +75,6 @@ def _plain(value) -> Any:
         return {"expression": repr(value)}
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
+    if hasattr(value, "to_numpy"):
+        return value.to_numpy().tolist()
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value

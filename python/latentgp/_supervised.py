@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._base import Estimator, check_room, count_of, fitting, names_of, seed_of, take_names
+from ._base import Estimator, check_room, count_of, doubt, fitting, names_of, seed_of, take_names
 from ._doc import documented
 from ._input_errors import LEARN, Inputs, split, warn_unclear
 
@@ -43,6 +43,9 @@ class InputEstimator(Estimator):
         if options["model"] == "gp":
             check_room(4 * len(X), len(X), f"the covariance of {len(X)} rows", "inducing inputs, n_inducing")
         kernel, names = self._native_kernel(self._kernel_dim(X)), (names_of(self, X.shape[1]), targets, classes)
+        doubt(names[0], X, "inputs")
+        if not classes:
+            doubt(targets, y, "values")
         self._keep(_native.RegressionModel.fit(X, X_std, y, kernel, self._recipe(**options), names, self._watch()))
         warn_unclear(self.learnt_std_, model_evidence(self._model))
 

@@ -2,7 +2,7 @@
 
 use latentgp::Error;
 use pyo3::PyErr;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 
 /// An error of the library, or an exception that Python raised on the way.
 pub enum Raise {
@@ -47,6 +47,7 @@ impl From<Raise> for PyErr {
                      dimensions; try {cheaper}"
                 ))
             }
+            Raise::Library(large @ Error::TooLarge { .. }) => PyMemoryError::new_err(large.to_string()),
             // Everything else is about a value that was given: shapes, domains, expressions, files.
             Raise::Library(other) => PyValueError::new_err(other.to_string()),
         }

@@ -4,12 +4,14 @@ use crate::convert::{Array, Given, Moments, moments, to_array, to_dict, to_mat, 
 use crate::error::{Outcome, Raise};
 use crate::kernel::Kernel;
 use crate::work::Done;
-use crate::{load, work};
-use latentgp::Result;
+use crate::{load, settings, work};
 use latentgp::expectation::Gaussians;
-use latentgp::file::{Store, TrainedSpace};
+use latentgp::file::{Labels, Store, TrainedSpace};
+use latentgp::fit::Run;
 use latentgp::model::Placed as Found;
-use latentgp::recipe::{Data, Learnt};
+use latentgp::recipe::{Choice, Data, Learnt, Recipe};
+use latentgp::{Error, Mat, Result};
+use latentgp_explore::{Explorer, Options};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
@@ -23,11 +25,58 @@ type Placed<'py> = (Given<'py>, Given<'py>, Vec<f64>);
 
 /// A fitted latent space.
 #[pyclass(frozen, module = "latentgp._native")]
-pub struct LatentModel(Arc<TrainedSpace>);
+pub struct LatentModel(Arc<TrainedSpace>, Vec<Choice>);
+
+/// What a fit of Y begins with.
+struct Begin {
+    recipe: Recipe,
+    runs: Vec<Run>,
+    choices: Vec<Choice>,
+}
+
+impl Begin {
+    /// Where another model ended, by a single run.
+    fn from_model(recipe: Recipe, of: &TrainedSpace) -> Result<Self> {
+        let (_, parameters) = of.model.parameters().ok_or_else(|| {
+            Error::invalid("warm_start", "a model that is fitted by its gradient", of.model.name())
+        })?;
+        let recipe = Recipe {
+            latent_dim: Some(of.model.latent_dim()),
+            inducing: of.model.inducing().map(Mat::rows),
+            ..recipe.by_one_run()
+        };
+        Ok(Begin { recipe, runs: vec![Run::from_model(parameters)], choices: Vec::new() })
+    }
+
+    /// From the start, with what is not given chosen from the data: by a first short fit, and an exception that came in its way.
+    fn from_data(
+        py: Python<'_>,
+        recipe: Recipe,
+        data: &Data,
+        callback: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<Self> {
+        let Data::Table { y, .. } = data else { return Err(Raise::fault("a latent space is of a table")) };
+        let (mut recipe, mut choices) = recipe.chosen(y);
+        if let Some(pilot) = recipe.pilot(y) {
+            let (done, raised) = work::fit(py, callback, &settings::text(&pilot)?, data.clone(), None)?;
+            if let Some(raised) = raised {
+                return Err(raised.into());
+            }
+            let Learnt::Space(space) = done.fitted.model else {
+                return Err(Raise::fault("the model is no latent space"));
+            };
+            let relevance = py.detach(|| work::caught(|| space.relevance()))?;
+            let (settled, choice) = recipe.with_relevant(&relevance, false);
+            recipe = settled;
+            choices.insert(0, choice);
+        }
+        Ok(Begin { recipe, runs: Vec::new(), choices })
+    }
+}
 
 impl LatentModel {
     pub fn new(trained: TrainedSpace) -> Self {
-        LatentModel(Arc::new(trained))
+        LatentModel(Arc::new(trained), Vec::new())
     }
 
     /// Something worked out from the model on a thread of its own.
@@ -53,16 +102,30 @@ impl LatentModel {
         recipe: &str,
         columns: Vec<String>,
         callback: Option<&Bound<'_, PyAny>>,
+        warm: Option<&LatentModel>,
     ) -> Outcome<Fitted> {
         let known = known.as_ref().map(to_mat).transpose()?;
         let (data, kernel) = (Data::Table { y: to_mat(&y)?, known }, kernel.map(|k| k.0.clone()));
-        let (Done { fitted, report }, raised) = work::fit(py, callback, recipe, data, kernel)?;
+        let asked = settings::recipe(recipe)?;
+        let Begin { recipe, runs, choices } = match warm {
+            Some(model) => Begin::from_model(asked, &model.0)?,
+            None => Begin::from_data(py, asked, &data, callback)?,
+        };
+        let (Done { fitted, report }, raised) =
+            work::fit_from(py, callback, &settings::text(&recipe)?, data, kernel, runs)?;
         let Learnt::Space(model) = fitted.model else {
             return Err(Raise::fault("the model is no latent space"));
         };
         let report = py.detach(|| work::caught(|| report.certified(&*model)))?;
         let (labels, id, unfinished) = (None, None, None);
-        Ok((LatentModel::new(TrainedSpace { model, columns, labels, id, report, unfinished }), raised))
+        let trained = TrainedSpace { model, columns, labels, id, report, unfinished };
+        Ok((LatentModel(Arc::new(trained), choices), raised))
+    }
+
+    /// What was chosen from the data: option, value and reason.
+    #[getter]
+    fn choices(&self) -> Vec<(&'static str, String, String)> {
+        self.1.iter().map(|c| (c.option, c.value.clone(), c.reason.clone())).collect()
     }
 
     /// `bayesian-gplvm`, `gplvm` or `ppca`.
@@ -129,6 +192,7 @@ impl LatentModel {
     fn report<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let mut report = told(&self.0.report);
         report["expectation"] = json!(self.0.model.expectation());
+        report["collapses"] = json!(self.0.model.collapses());
         to_dict(py, &report)
     }
 
@@ -175,6 +239,27 @@ impl LatentModel {
     fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> Outcome<Moments<'py>> {
         let (x, y) = self.work(py, move |t| t.model.sample(n, seed))?;
         moments(py, x, y)
+    }
+
+    /// The page of the model as one file.
+    fn page(
+        &self,
+        py: Python<'_>,
+        title: String,
+        labels: Option<Vec<String>>,
+        images: Option<(usize, usize)>,
+    ) -> Outcome<String> {
+        Ok(self.work(py, move |t| {
+            let mut trained = t.clone();
+            let n = trained.model.sizes().0;
+            if let Some(of) = labels {
+                if of.len() != n {
+                    return Err(Error::shape("labels, one for each training row", n, of.len()));
+                }
+                trained.labels = Some(Labels { name: "label".into(), of });
+            }
+            Explorer::space(trained, Options { title, data: None, images })?.static_page()
+        })?)
     }
 
     /// The content of its `.lgp` file, with settings in its header where they are given.

@@ -17,6 +17,7 @@ mod narx;
 mod pool;
 mod psi;
 mod regression;
+mod search;
 mod settings;
 mod work;
 
@@ -38,6 +39,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(settings::prior_columns, module)?)?;
     module.add_function(wrap_pyfunction!(load::from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(load::settings, module)?)?;
+    module.add_function(wrap_pyfunction!(search::search, module)?)?;
     module.add_function(wrap_pyfunction!(data::dataset, module)?)?;
+    module.add_function(wrap_pyfunction!(data::doubts, module)?)?;
     Ok(())
 }

@@ -38,13 +38,14 @@ pub fn from_bytes(py: Python<'_>, bytes: &[u8], own: Option<&Bound<'_, PyDict>>)
     let file = ModelFile::from_bytes(bytes)?;
     Ok(match file.kind.as_str() {
         kind if TrainedSpace::holds(kind) => {
-            Py::new(py, LatentModel::new(TrainedSpace::from_file_with(file, &own)?))?.into_any()
+            Py::new(py, LatentModel::new(TrainedSpace::from_file_with(file, &own)?.verified()?))?.into_any()
         }
         TrainedRegression::KIND => {
-            Py::new(py, RegressionModel::new(TrainedRegression::from_file_with(file, &own)?))?.into_any()
+            Py::new(py, RegressionModel::new(TrainedRegression::from_file_with(file, &own)?.verified()?))?
+                .into_any()
         }
         kind if TrainedSeries::holds(kind) => {
-            Py::new(py, NarxModel::new(TrainedSeries::from_file_with(file, &own)?))?.into_any()
+            Py::new(py, NarxModel::new(TrainedSeries::from_file_with(file, &own)?.verified()?))?.into_any()
         }
         other => {
             let reason = format!("holds a `{other}`, which this version of latentgp does not know");

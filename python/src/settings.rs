@@ -12,6 +12,11 @@ pub fn recipe(text: &str) -> Result<Recipe> {
     serde_json::from_str(text).map_err(|e| Error::invalid("recipe", "the options of a model", e))
 }
 
+/// The inverse of [`recipe`].
+pub fn text(recipe: &Recipe) -> Result<String> {
+    serde_json::to_string(recipe).map_err(|e| Error::invalid("recipe", "the options of a model", e))
+}
+
 /// The columns that a prior of latent positions asks for.
 #[pyfunction]
 pub fn prior_columns(expression: &str) -> Outcome<Vec<String>> {

@@ -105,6 +105,18 @@ pub fn fit(
     data: Data,
     kernel: Option<Box<dyn Kernel>>,
 ) -> Outcome<(Done, Option<PyErr>)> {
+    fit_from(py, callback, recipe, data, kernel, Vec::new())
+}
+
+/// The same from where runs are.
+pub fn fit_from(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    recipe: &str,
+    data: Data,
+    kernel: Option<Box<dyn Kernel>>,
+    stored: Vec<Run>,
+) -> Outcome<(Done, Option<PyErr>)> {
     let (recipe, began) = (settings::recipe(recipe)?, Instant::now());
     let job: Arc<dyn Job> = Arc::from(py.detach(|| caught(|| recipe.job(data, kernel)))?);
     let (stop, memory) = (Arc::new(AtomicBool::new(false)), Arc::new(Memory::default()));
@@ -114,7 +126,7 @@ pub fn fit(
         Done { fitted, report }
     };
     let mut receiver = spawn(move |sender: &Sender<Message<Fitted<Learnt>>>| {
-        own.fit(Vec::new(), &|run| {
+        own.fit(stored, &|run| {
             seen.see(run);
             if watched && !asked.load(Ordering::Relaxed) {
                 let at = (run.restart, run.total_iterations(), run.bound().unwrap_or(f64::NAN));

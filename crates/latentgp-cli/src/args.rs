@@ -1,12 +1,13 @@
 //! The command line: every command with its examples first.
 
 use crate::command::{
-    completions, dataset, demo, impute, inspect, plot, predict, reconstruct, report, transform,
+    completions, dataset, demo, explore, impute, inspect, plot, predict, reconstruct, report, transform,
 };
 use crate::fit;
 use crate::forecast;
 use crate::regress;
 use crate::reproduce;
+use crate::search;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use latentgp::data::nearest;
@@ -29,6 +30,7 @@ Examples:
   latentgp demo                                        a whole example, with a picture and a report
   latentgp dataset oil-flow --n 300 > oil.csv          an embedded data set as CSV
   latentgp fit oil.csv --labels regime --latent-dim 5 --kernel matern32 --out oil.lgp
+  latentgp explore oil.lgp                             the latent map in the browser, decoded under the pointer
   latentgp plot oil.lgp --out oil.svg                  the latent map, the relevance, the bound
   latentgp transform oil.lgp new.csv --out latent.csv  where new rows lie
   latentgp regress house.csv --target price --folds 5 --out house.lgp
@@ -85,12 +87,52 @@ fn effort(text: &str) -> Result<Effort, String> {
     text.parse().map_err(|e: latentgp::Error| e.to_string())
 }
 
+/// Where latent positions and inducing inputs start.
+#[derive(clap::Args, Debug)]
+pub struct InitArgs {
+    /// Where the latent positions of the first run start: pca, pca-raw, spectral, random, or a FILE with a row for each of
+    /// DATA: a table, or a model of the same rows [default: pca]
+    #[arg(long, value_name = "HOW|FILE", help_heading = "Training")]
+    pub init: Option<String>,
+    /// Where inducing inputs start: spread (positions that are far apart), kmeans, rows, or a FILE with a row for each
+    /// [default: spread]
+    #[arg(long, value_name = "HOW|FILE", help_heading = "Training")]
+    pub inducing_init: Option<String>,
+}
+
+/// A number of latent dimensions, or one that follows from the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dimensions {
+    /// As many as matter.
+    Auto,
+    /// So many.
+    Of(usize),
+}
+
+/// `auto` or a number.
+pub fn dimensions(text: &str) -> Result<Dimensions, String> {
+    match text {
+        "auto" => Ok(Dimensions::Auto),
+        number => {
+            number.parse().map(Dimensions::Of).map_err(|_| "expected auto or a whole number".to_string())
+        }
+    }
+}
+
 /// How many runs a fit may make.
 pub fn restarts(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 0..=MAX_RESTARTS) => Ok(n),
         _ => Err(format!("expected a whole number up to {MAX_RESTARTS}")),
     }
+}
+
+/// What is done about columns that may be no data.
+#[derive(Args, Debug)]
+pub struct DoubtArgs {
+    /// Refuse data that look like something else: identifiers, dates as numbers, marks of missing values, slips
+    #[arg(long, help_heading = "Data")]
+    pub strict: bool,
 }
 
 /// Options of every command.
@@ -135,10 +177,14 @@ pub enum Command {
     Predict(predict::Args),
     /// Forecast a series many steps ahead, with uncertainty that is carried along
     Forecast(Box<forecast::Args>),
+    /// Compare kernels, latent dimensions and inducing inputs within a budget, and keep the best
+    Search(Box<search::Args>),
     /// Draw the latent map, the relevance and the bound of a model
     Plot(plot::Args),
     /// Write one self-contained HTML page about a model
     Report(report::Args),
+    /// Look at a model in the browser: the latent map, decoded live under the pointer
+    Explore(explore::Args),
     /// Make the tables and figures of the papers anew, ours beside theirs
     Reproduce(reproduce::Args),
     /// Show what is in a model file

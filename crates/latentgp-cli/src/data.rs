@@ -2,7 +2,6 @@
 
 use crate::failure::{Failure, Outcome};
 use latentgp::Mat;
-use latentgp::data::nearest;
 use latentgp::data::table::{Column, Table};
 use latentgp::file::Labels;
 
@@ -24,6 +23,8 @@ pub struct Choice<'a> {
 /// A table to learn from.
 #[derive(Debug, Clone)]
 pub struct Chosen {
+    /// Where they come from.
+    pub source: String,
     /// The numbers.
     pub y: Mat,
     /// Their names.
@@ -90,7 +91,7 @@ pub fn choose(spec: &str, choice: &Choice<'_>) -> Outcome<Chosen> {
             table.source()
         )));
     }
-    Ok(Chosen { y, columns, labels, known })
+    Ok(Chosen { source: table.source().into(), y, columns, labels, known })
 }
 
 /// The labels: a column of the table, which is taken out of it, or a file with one column.
@@ -155,32 +156,5 @@ pub fn id_column<'a>(
 
 /// The columns that a model needs, and whether they were found by their names.
 pub fn matched(table: &Table, columns: &[String]) -> Outcome<(Mat, bool)> {
-    let names = table.columns();
-    let missing: Vec<&String> = columns.iter().filter(|c| !names.contains(&c.as_str())).collect();
-    if missing.is_empty() {
-        return Ok((table.numeric(columns).map_err(Failure::data)?, true));
-    }
-    let numbered = |names: &mut dyn Iterator<Item = &str>| names.enumerate().all(|(j, n)| n == j.to_string());
-    let unnamed = numbered(&mut names.iter().copied()) || numbered(&mut columns.iter().map(String::as_str));
-    let numbers = table.numeric_columns();
-    if unnamed && numbers.len() == columns.len() {
-        return Ok((table.numeric(&numbers).map_err(Failure::data)?, false));
-    }
-    if unnamed {
-        return Err(Failure::data(format!(
-            "{}: the model has {} columns, found {} of numbers",
-            table.source(),
-            columns.len(),
-            numbers.len()
-        )));
-    }
-    let hint =
-        nearest(missing[0], &names).map_or(String::new(), |near| format!(" (is `{near}` the one meant?)"));
-    Err(Failure::data(format!(
-        "{}: has no column `{}`{hint}; the model needs its {} columns: {}",
-        table.source(),
-        missing[0],
-        columns.len(),
-        columns.join(", ")
-    )))
+    table.matched(columns).map_err(Failure::data)
 }

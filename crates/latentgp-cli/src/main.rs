@@ -3,12 +3,14 @@
 mod args;
 mod command;
 mod data;
+mod doubts;
 mod fit;
 mod forecast;
 mod html;
 mod picture;
 mod progress;
 mod regress;
+mod search;
 mod summary;
 mod train;
 mod trained;
@@ -23,6 +25,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    interrupt::survive_limits();
     let cli = args::read();
     match command::run(cli) {
         Ok(()) => ExitCode::SUCCESS,

@@ -17,7 +17,7 @@ pub fn map(ready: &Ready, title: &str) -> Outcome<LatentMap> {
     let coordinate = |k: usize| Coordinate {
         mean: ready.latent.mean.col(k),
         variance: if model.is_certain() { Vec::new() } else { ready.latent.var.col(k) },
-        title: figure::axis_title(k, Some(ready.relevance[k])),
+        title: figure::axis_title(k, &ready.relevance),
     };
     let mut map = LatentMap {
         title: title.into(),

@@ -84,9 +84,11 @@ pub fn text(ready: &Ready) -> Outcome<String> {
     ];
     lines.extend(report.agreement().map(|text| format!("  starts        {text}")));
     let most = ready.relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let total: f64 = ready.relevance.iter().sum();
     for (k, r) in ready.relevance.iter().enumerate() {
         let head = if k == 0 { "relevance" } else { "" };
-        lines.push(format!("  {head:<13} {:>2} {} {}", k + 1, bar(r / most), short(*r)));
+        let part = if total > 0.0 { 100.0 * r / total } else { 0.0 };
+        lines.push(format!("  {head:<13} {:>2} {} {} ({part:.1} %)", k + 1, bar(r / most), short(*r)));
     }
     if let Some(accuracy) = ready.accuracy()? {
         let dims: Vec<String> = ready.shown().iter().map(|k| (k + 1).to_string()).collect();
@@ -97,6 +99,10 @@ pub fn text(ready: &Ready) -> Outcome<String> {
             if dims.len() > 1 { "s" } else { "" },
             dims.join(" and ")
         ));
+    }
+    if let Some(all) = ready.accuracy_of_all()? {
+        let (mean, std) = (100.0 * all.mean, 100.0 * all.std);
+        lines.push(format!("  {:<13} {mean:.1} % ± {std:.1} (on all {q} dimensions)", ""));
     }
     lines.extend(model.inducing().map(|_| format!("  certificate   {}", certificate(report))));
     Ok(lines.join("\n"))
@@ -110,6 +116,15 @@ pub fn warnings(trained: &TrainedSpace) -> Vec<String> {
         all.push(format!("Kzz needed {jitter:.1e} more on its diagonal; try fewer inducing inputs"));
     }
     all.extend(model.collapses());
+    let unused: Vec<String> = model.unused().iter().map(|q| (q + 1).to_string()).collect();
+    if !unused.is_empty() {
+        let left = model.latent_dim() - unused.len();
+        let which = if unused.len() > 1 { "dimensions" } else { "dimension" };
+        all.push(format!(
+            "latent {which} {}: switched off; `--latent-dim {left}` does as well",
+            unused.join(", ")
+        ));
+    }
     all.extend(report.not_converged());
     all.extend(model.noise_at_floor().then(|| NOISELESS.to_string()));
     all
@@ -182,8 +197,12 @@ pub fn json(ready: &Ready) -> Outcome<Value> {
         all["extra_jitter"] = json!(report.extra_jitter);
         all["certificate"] = json!(report.certificate);
     }
-    if let Some(accuracy) = ready.accuracy()? {
-        all["knn_accuracy"] = json!({ "mean": accuracy.mean, "std": accuracy.std, "folds": accuracy.folds });
+    for (key, accuracy) in
+        [("knn_accuracy", ready.accuracy()?), ("knn_accuracy_all", ready.accuracy_of_all()?)]
+    {
+        if let Some(of) = accuracy {
+            all[key] = json!({ "mean": of.mean, "std": of.std, "folds": of.folds });
+        }
     }
     Ok(all)
 }

@@ -39,6 +39,9 @@ pub struct Task {
     pub jacobian: f64,
 }
 
+/// Writes what came of a fit to a file.
+pub type Write = dyn Fn(&Path, Done) -> Outcome + Send + Sync;
+
 /// A file that holds the state of a fit, and how often it is written.
 #[derive(Clone)]
 pub struct Checkpoint {
@@ -47,7 +50,7 @@ pub struct Checkpoint {
     /// The time between two writes.
     pub every: Duration,
     /// Writes what there is as a model file.
-    pub write: Arc<dyn Fn(&Path, Done) -> Outcome + Send + Sync>,
+    pub write: Arc<Write>,
 }
 
 /// What came of a fit.

@@ -33,7 +33,7 @@ pub fn load(path: &Path) -> Outcome<TrainedSpace> {
     let file = ModelFile::read(path).map_err(Failure::data)?;
     match file.kind.as_str() {
         kind if TrainedSpace::holds(kind) => {
-            in_file(path, TrainedSpace::from_file(file)).map_err(Failure::data)
+            in_file(path, TrainedSpace::from_file(file).and_then(Store::verified)).map_err(Failure::data)
         }
         TrainedRegression::KIND => Err(Failure::data(format!(
             "{}: holds a regression, which has no latent positions of rows; use `latentgp predict`",
@@ -47,7 +47,9 @@ pub fn load(path: &Path) -> Outcome<TrainedSpace> {
 pub fn load_regression(path: &Path) -> Outcome<TrainedRegression> {
     let file = ModelFile::read(path).map_err(Failure::data)?;
     match file.kind.as_str() {
-        TrainedRegression::KIND => in_file(path, TrainedRegression::from_file(file)).map_err(Failure::data),
+        TrainedRegression::KIND => {
+            in_file(path, TrainedRegression::from_file(file).and_then(Store::verified)).map_err(Failure::data)
+        }
         kind if TrainedSpace::holds(kind) => Err(Failure::data(format!(
             "{}: holds a latent space (`{}`), which predicts no targets; use `latentgp transform`, \
              `reconstruct` or `impute`, or learn a regression with `latentgp regress`",
@@ -87,6 +89,14 @@ impl Ready {
     /// 1-NN accuracy of the labels on the two most relevant dimensions, see [`accuracy`].
     pub fn accuracy(&self) -> Outcome<Option<Accuracy>> {
         accuracy(self.trained.labels.as_ref(), &self.latent.mean.select_cols(self.shown()))
+    }
+
+    /// The same on all dimensions, where there are more than two.
+    pub fn accuracy_of_all(&self) -> Outcome<Option<Accuracy>> {
+        match self.relevance.len() > 2 {
+            true => accuracy(self.trained.labels.as_ref(), &self.latent.mean),
+            false => Ok(None),
+        }
     }
 }
 

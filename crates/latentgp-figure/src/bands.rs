@@ -16,6 +16,8 @@ use super::{Figure, HEIGHT, WIDTH, check};
 const CURVE: &str = "#0072b2";
 const CURVE_STYLE: &str = "stroke=\"#0072b2\" stroke-width=\"1.8\" stroke-linejoin=\"round\"";
 const SEEN: &str = "fill=\"#262626\" stroke=\"none\"";
+const JOIN: &str =
+    "stroke=\"#262626\" stroke-opacity=\"0.35\" stroke-width=\"0.9\" stroke-linejoin=\"round\"";
 const HELD_OUT: &str = "fill=\"#ffffff\" stroke=\"#d55e00\" stroke-width=\"1.1\"";
 const READ: &str = "stroke=\"#9a9a9a\" stroke-width=\"0.8\"";
 const INFERRED: &str = "stroke=\"#d55e00\" stroke-width=\"2\"";
@@ -48,7 +50,7 @@ pub struct Observation {
 
 /// What is known of the place of an observed value: as it was read, and once the value is known too.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place {
+pub struct Spread {
     /// The observed value.
     pub y: f64,
     /// Where it was read, and the standard deviation of the error.
@@ -75,9 +77,16 @@ pub struct Bands {
     /// Observed values, wherever they are.
     pub observed: Vec<Observation>,
     /// Observed values at uncertain places, drawn with error bars of one standard deviation.
-    pub places: Vec<Place>,
+    pub spread: Vec<Spread>,
     /// Where the training ends; observations beyond it were not seen.
     pub training_end: Option<f64>,
+    /// The names of places of the x axis, such as dates, of which as many are written as there is room for; numbers where
+    /// there are none.
+    pub places: Vec<(f64, String)>,
+    /// Whether observations follow each other, and a line joins them.
+    pub joined: bool,
+    /// What no value can be below, such as 0 for counts.
+    pub least: Option<f64>,
 }
 
 impl Band {
@@ -115,8 +124,8 @@ impl Bands {
             }
         }
         check::finite("observations", &self.observed.iter().flat_map(|o| [o.x, o.y]).collect::<Vec<_>>())?;
-        let places = self.places.iter().flat_map(|p| [p.y, p.read.0, p.read.1, p.inferred.0, p.inferred.1]);
-        check::finite("places of observations", &places.collect::<Vec<_>>())?;
+        let spread = self.spread.iter().flat_map(|p| [p.y, p.read.0, p.read.1, p.inferred.0, p.inferred.1]);
+        check::finite("places of observations", &spread.collect::<Vec<_>>())?;
         check::finite("end of training", &Vec::from_iter(self.training_end))
     }
 
@@ -125,7 +134,13 @@ impl Bands {
         let mut order: Vec<usize> = (0..self.x.len()).collect();
         order.sort_by(|&a, &b| self.x[a].total_cmp(&self.x[b]));
         let pick = |values: &[f64]| order.iter().map(|&k| values[k]).collect::<Vec<_>>();
-        let band = |b: &Band| Band { label: b.label.clone(), lower: pick(&b.lower), upper: pick(&b.upper) };
+        let inside =
+            |v: Vec<f64>| v.into_iter().map(|v| self.least.map_or(v, |least| v.max(least))).collect();
+        let band = |b: &Band| Band {
+            label: b.label.clone(),
+            lower: inside(pick(&b.lower)),
+            upper: inside(pick(&b.upper)),
+        };
         Bands {
             x: pick(&self.x),
             mean: pick(&self.mean),
@@ -135,22 +150,30 @@ impl Bands {
     }
 
     fn x_scale(&self) -> Scale {
-        let places = self.places.iter().flat_map(|p| [p.read, p.inferred]);
-        let bars = places.flat_map(|(x, s)| [x - s, x + s]);
+        let bars = self.spread.iter().flat_map(|p| [p.read, p.inferred]);
+        let bars = bars.flat_map(|(x, s)| [x - s, x + s]);
         let points = self.observed.iter().map(|o| o.x).chain(bars);
         let all = self.x.iter().copied().chain(points).chain(self.training_end);
         Scale::covering(all).padded(0.015)
     }
 
+    fn x_ticks(&self) -> Ticks {
+        if self.places.is_empty() { Ticks::Numbers } else { Ticks::Names(self.places.clone()) }
+    }
+
     fn y_scale(&self) -> Scale {
-        let seen = self.observed.iter().map(|o| o.y).chain(self.places.iter().map(|p| p.y));
+        let seen = self.observed.iter().map(|o| o.y).chain(self.spread.iter().map(|p| p.y));
         let core = Scale::covering(self.mean.iter().copied().chain(seen));
         let edges = self.bands.iter().flat_map(|b| b.lower.iter().chain(&b.upper)).copied();
         let all = Scale::covering(edges.chain([core.lo, core.hi]));
         // With a single point, or a flat curve alone, the bands are all there is to see.
         let flat = self.mean.iter().chain(self.observed.iter().map(|o| &o.y)).all(|v| *v == self.mean[0]);
         let allowed = if flat { all } else { core.padded(CUT) };
-        Scale::new(all.lo.max(allowed.lo), all.hi.min(allowed.hi)).padded(0.05)
+        let usual = Scale::new(all.lo.max(allowed.lo), all.hi.min(allowed.hi)).padded(0.05);
+        match self.least {
+            Some(least) if usual.hi > least => Scale::new(usual.lo.max(least), usual.hi),
+            _ => usual,
+        }
     }
 
     fn held_out(&self, o: &Observation) -> bool {
@@ -212,7 +235,7 @@ fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend:
     let axes = Axes::layout(
         cell,
         &p.title,
-        Axis { scale: p.x_scale(), title: &p.x_title, ticks: Ticks::Numbers },
+        Axis { scale: p.x_scale(), title: &p.x_title, ticks: p.x_ticks() },
         Axis { scale: y_scale, title: &p.y_title, ticks: Ticks::Numbers },
         legend.reserve(),
     );
@@ -234,6 +257,8 @@ fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend:
         let line = format!("stroke=\"{QUIET}\" stroke-width=\"1\" stroke-dasharray=\"5 4\"");
         canvas.line((x, axes.area.y), (x, axes.area.bottom()), &line);
     }
+    draw_spread(canvas, &axes, p);
+    draw_observed(canvas, &axes, p);
     let points: Vec<_> = p.x.iter().zip(&p.mean).map(|(x, y)| axes.at(*x, *y)).collect();
     canvas.path(&polyline(&points, false), &format!("fill=\"none\" {CURVE_STYLE}"));
     if let [(x, y)] = points[..] {
@@ -241,8 +266,6 @@ fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend:
         canvas.ellipse((x, y), (4.0, 4.0));
         canvas.close();
     }
-    draw_places(canvas, &axes, p);
-    draw_observed(canvas, &axes, p);
     canvas.unclip();
     axes.frame(canvas);
     legend.draw(canvas, axes.area.x, axes.legend_top());
@@ -252,20 +275,20 @@ fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend:
 }
 
 /// A thin bar where each value was read, a thick one where it is once the value is known.
-fn draw_places(canvas: &mut Canvas, axes: &Axes, p: &Bands) {
-    if p.places.is_empty() {
+fn draw_spread(canvas: &mut Canvas, axes: &Axes, p: &Bands) {
+    if p.spread.is_empty() {
         return;
     }
-    for place in &p.places {
+    for place in &p.spread {
         let bar = |(x, s): (f64, f64)| (axes.at(x - s, place.y), axes.at(x + s, place.y));
         let (from, to) = bar(place.read);
         canvas.line(from, to, READ);
         let (from, to) = bar(place.inferred);
         canvas.line(from, to, INFERRED);
     }
-    let r = radius(p.places.len());
+    let r = radius(p.spread.len());
     canvas.open(SEEN);
-    p.places.iter().for_each(|place| canvas.ellipse(axes.at(place.inferred.0, place.y), (r, r)));
+    p.spread.iter().for_each(|place| canvas.ellipse(axes.at(place.inferred.0, place.y), (r, r)));
     canvas.close();
 }
 
@@ -275,6 +298,12 @@ fn radius(points: usize) -> f64 {
 }
 
 fn draw_observed(canvas: &mut Canvas, axes: &Axes, p: &Bands) {
+    if p.joined {
+        let mut seen: Vec<&Observation> = p.observed.iter().collect();
+        seen.sort_by(|a, b| a.x.total_cmp(&b.x));
+        let line: Vec<_> = seen.iter().map(|o| axes.at(o.x, o.y)).collect();
+        canvas.path(&polyline(&line, false), &format!("fill=\"none\" {JOIN}"));
+    }
     let r = radius(p.observed.len());
     for (held_out, style) in [(false, SEEN), (true, HELD_OUT)] {
         canvas.open(style);
@@ -315,7 +344,7 @@ fn entries(p: &Bands) -> Vec<Entry> {
         let style = format!("fill=\"{CURVE}\" fill-opacity=\"{:.2}\"", 1.0 - through);
         entries.push(Entry::new(Sample::Patch(style), &band.label));
     }
-    if !p.places.is_empty() {
+    if !p.spread.is_empty() {
         entries.push(Entry::new(Sample::Line(READ.into()), "input as read"));
         entries.push(Entry::new(Sample::Line(INFERRED.into()), "true input"));
     }
@@ -367,16 +396,16 @@ mod tests {
 
     #[test]
     fn places_have_bars_as_they_were_read_and_as_they_are() {
-        let place = |k: f64| Place { y: 0.1 * k, read: (k, 0.5), inferred: (k + 0.2, 0.1) };
-        let places = vec![place(1.0), place(30.0)];
-        let figure = bands(&Bands { observed: vec![], places, ..forecast(20) }).unwrap();
+        let place = |k: f64| Spread { y: 0.1 * k, read: (k, 0.5), inferred: (k + 0.2, 0.1) };
+        let spread = vec![place(1.0), place(30.0)];
+        let figure = bands(&Bands { observed: vec![], spread, ..forecast(20) }).unwrap();
         assert_sound(&figure);
         assert!(figure.svg().contains(">input as read<") && figure.svg().contains(">true input<"));
         // Two bars and their samples in the legend.
         assert!(figure.svg().matches("#9a9a9a").count() >= 3);
         assert!(!bands(&forecast(20)).unwrap().svg().contains(">true input<"));
-        let broken = vec![Place { y: f64::NAN, read: (0.0, 1.0), inferred: (0.0, 1.0) }];
-        assert!(bands(&Bands { places: broken, ..forecast(3) }).is_err());
+        let broken = vec![Spread { y: f64::NAN, read: (0.0, 1.0), inferred: (0.0, 1.0) }];
+        assert!(bands(&Bands { spread: broken, ..forecast(3) }).is_err());
     }
 
     #[test]
@@ -399,6 +428,24 @@ mod tests {
         let scale = wild.y_scale();
         assert!(scale.hi < 20.0 && scale.lo > -20.0, "{scale:?}");
         assert_sound(&bands(&wild).unwrap());
+    }
+
+    #[test]
+    fn a_series_has_dates_a_line_and_its_domain() {
+        let mut dated = forecast(20);
+        dated.places = (0..20).map(|k| (k as f64, format!("19{}", 60 + k))).collect();
+        dated.joined = true;
+        let plain = bands(&forecast(20)).unwrap();
+        let figure = bands(&dated).unwrap();
+        assert_sound(&figure);
+        assert!(figure.svg().contains(">1960<") && !plain.svg().contains(">1960<"));
+        assert_eq!(figure.svg().matches(JOIN).count(), 1);
+        // The curve comes after the markers.
+        assert!(figure.svg().rfind(CURVE_STYLE) > figure.svg().rfind(HELD_OUT));
+        let counts = Bands { least: Some(0.0), ..forecast(20) };
+        assert!(forecast(20).y_scale().lo < -1.0 && counts.y_scale().lo == 0.0);
+        assert!(counts.sorted().bands.iter().all(|b| b.lower.iter().chain(&b.upper).all(|v| *v >= 0.0)));
+        assert_sound(&bands(&counts).unwrap());
     }
 
     #[test]

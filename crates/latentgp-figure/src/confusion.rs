@@ -19,6 +19,8 @@ pub struct Confusion {
     pub title: String,
     /// The name of what is predicted.
     pub quantity: String,
+    /// Which rows these are, for the axis: "training rows". May be empty.
+    pub of: String,
     /// The names of the classes, C.
     pub classes: Vec<String>,
     /// The mean probability that rows of a class (row) have of being each class (column), C×C.
@@ -45,11 +47,15 @@ pub fn confusion(of: &Confusion) -> Result<Figure> {
     let middle = |c: usize| c as f64 + 0.5;
     let across = of.classes.iter().enumerate().map(|(c, name)| (middle(c), name.clone())).collect();
     let down = of.classes.iter().enumerate().map(|(c, name)| (middle(count - 1 - c), name.clone())).collect();
+    let observed = match of.of.is_empty() {
+        true => format!("observed {}", of.quantity),
+        false => format!("observed {} ({})", of.quantity, of.of),
+    };
     let axes = Axes::layout(
         Rect { x: 0.0, y: 0.0, w: SIDE.0, h: SIDE.1 },
         &of.title,
         Axis { scale, title: &format!("predicted {}", of.quantity), ticks: Ticks::Names(across) },
-        Axis { scale, title: &format!("observed {}", of.quantity), ticks: Ticks::Names(down) },
+        Axis { scale, title: &observed, ticks: Ticks::Names(down) },
         Reserve::default(),
     );
     let (w, h) = (axes.area.w / count as f64, axes.area.h / count as f64);
@@ -81,6 +87,7 @@ mod tests {
     fn of(count: usize) -> Confusion {
         Confusion {
             title: "fit".into(),
+            of: "training rows".into(),
             quantity: "kind".into(),
             classes: (0..count).map(|c| format!("class {c}")).collect(),
             share: Mat::eye(count),

@@ -47,11 +47,24 @@ pub struct LatentMap {
     pub one_scale: bool,
 }
 
-/// "latent dimension 3 (relevance 0.81)" for `dimension` 2, counted from 0.
-pub fn axis_title(dimension: usize, relevance: Option<f64>) -> String {
-    match relevance {
-        Some(r) if r.is_finite() => format!("latent dimension {} (relevance {})", dimension + 1, plain(r, 2)),
+/// "latent dimension 3 (relevance 0.81, 45 %)" for `dimension` 2, counted from 0, of the relevance of all dimensions.
+pub fn axis_title(dimension: usize, relevance: &[f64]) -> String {
+    match relevance.get(dimension) {
+        Some(&r) if r.is_finite() => {
+            format!("latent dimension {} (relevance {}, {})", dimension + 1, plain(r, 2), share(r, relevance))
+        }
         _ => format!("latent dimension {}", dimension + 1),
+    }
+}
+
+/// The part of a relevance in that of all dimensions, per cent.
+pub(super) fn share(of: f64, all: &[f64]) -> String {
+    let total: f64 = all.iter().filter(|r| r.is_finite()).sum();
+    let part = if total > 0.0 { 100.0 * of / total } else { 0.0 };
+    match part {
+        p if p >= 9.95 || p == 0.0 => format!("{p:.0} %"),
+        p if p >= 0.1 => format!("{p:.1} %"),
+        _ => "< 0.1 %".into(),
     }
 }
 
@@ -217,8 +230,8 @@ mod tests {
             |f: f64, title: &str| Coordinate { mean: wave(f), variance: vec![0.01; n], title: title.into() };
         LatentMap {
             title: "a title".into(),
-            x: coordinate(0.7, &axis_title(2, Some(0.813))),
-            y: Some(coordinate(1.1, &axis_title(0, None))),
+            x: coordinate(0.7, &axis_title(2, &[0.5, 0.05, 0.813])),
+            y: Some(coordinate(1.1, &axis_title(0, &[]))),
             labels: (0..if classes > 0 { n } else { 0 }).map(|k| format!("c{}", k % classes)).collect(),
             inducing: vec![[0.0, 0.0], [0.5, 0.5]],
             background: Some(Background {
@@ -245,7 +258,7 @@ mod tests {
         assert_sound(&figure);
         for text in [
             "a title",
-            "latent dimension 3 (relevance 0.81)",
+            "latent dimension 3 (relevance 0.81, 60 %)",
             ">latent dimension 1<",
             ">c0<",
             ">c2<",

@@ -4,7 +4,8 @@ use latentgp::Result;
 
 use super::axes::{Axes, Axis, NOTE, Reserve, Ticks};
 use super::canvas::{Anchor, Canvas, Rect};
-use super::scale::{Scale, label};
+use super::latent::share;
+use super::scale::{Scale, plain};
 use super::text::width;
 use super::{Figure, HEIGHT, WIDTH, check};
 
@@ -41,7 +42,7 @@ impl Relevance {
 pub(super) fn draw(canvas: &mut Canvas, cell: Rect, relevance: &Relevance, top: f64) {
     let n = relevance.values.len();
     let most = relevance.values.iter().copied().fold(0.0, f64::max);
-    let scale = if most < 1e-290 { Scale { lo: 0.0, hi: 1.0 } } else { Scale { lo: 0.0, hi: 1.1 * most } };
+    let scale = if most < 1e-290 { Scale { lo: 0.0, hi: 1.0 } } else { Scale { lo: 0.0, hi: 1.16 * most } };
     let names = (1..=n).map(|k| (k as f64, k.to_string())).collect();
     let axes = Axes::layout(
         cell,
@@ -56,11 +57,12 @@ pub(super) fn draw(canvas: &mut Canvas, cell: Rect, relevance: &Relevance, top: 
     );
     axes.grid(canvas, false);
     let half = 0.36_f64.min(32.0 / (axes.px(1.0) - axes.px(0.0)));
-    // Two digits of the largest: what is negligible beside it reads 0.
-    let step = 10f64.powf((scale.hi.log10() - 0.05).floor() - 1.0);
-    let labels: Vec<String> = relevance.values.iter().map(|&v| label(v, step, most)).collect();
+    // The digits that the titles of a map's axes have.
+    let labels: Vec<String> = relevance.values.iter().map(|&v| plain(v, 2)).collect();
+    let shares: Vec<String> = relevance.values.iter().map(|&v| share(v, &relevance.values)).collect();
     let room = axes.px(1.0) - axes.px(0.0) - 4.0;
-    let labelled = labels.iter().all(|label| width(label, NOTE) <= room);
+    let fits = |all: &[String]| all.iter().all(|label| width(label, NOTE) <= room);
+    let (labelled, shared) = (fits(&labels), fits(&shares));
     for (k, &value) in relevance.values.iter().enumerate() {
         let stressed = relevance.shown.is_empty() || relevance.shown.contains(&k);
         let colour = if stressed { "#0072b2" } else { "#a9c7dc" };
@@ -68,8 +70,13 @@ pub(super) fn draw(canvas: &mut Canvas, cell: Rect, relevance: &Relevance, top: 
         let y = axes.py(value);
         let bar = Rect { x: left, y, w: right - left, h: axes.area.bottom() - y };
         canvas.rect(bar, &format!("fill=\"{colour}\""));
+        let middle = (left + right) / 2.0;
         if labelled {
-            canvas.text(((left + right) / 2.0, y - 4.0), &labels[k], NOTE, Anchor::Middle, false);
+            canvas.text((middle, y - 4.0), &labels[k], NOTE, Anchor::Middle, false);
+        }
+        if shared {
+            let above = if labelled { 17.0 } else { 4.0 };
+            canvas.text((middle, y - above), &shares[k], NOTE, Anchor::Middle, false);
         }
     }
     axes.frame(canvas);
@@ -90,7 +97,11 @@ mod tests {
         assert_sound(&figure);
         assert_eq!(figure.svg().matches("#a9c7dc").count(), 2);
         assert_eq!(figure.svg().matches("<rect x=").count(), 3);
-        assert!(figure.svg().contains(">0.25<") && figure.svg().contains(">3<"));
+        assert!(
+            figure.svg().contains(">0.25<")
+                && figure.svg().contains(">20 %<")
+                && figure.svg().contains(">3<")
+        );
     }
 
     #[test]

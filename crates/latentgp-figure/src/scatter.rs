@@ -14,6 +14,9 @@ const SIDE: (f64, f64) = (460.0, 486.0);
 const POINT: &str = "fill=\"#0072b2\" stroke=\"#ffffff\" stroke-width=\"0.6\"";
 const BAR: &str = "stroke=\"#0072b2\" stroke-opacity=\"0.35\" stroke-width=\"1.2\"";
 
+/// Most error bars: more hide the points.
+const MOST_BARS: usize = 300;
+
 /// What the figure shows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObservedPredicted {
@@ -21,6 +24,8 @@ pub struct ObservedPredicted {
     pub title: String,
     /// The quantity, for the axes: "observed …", "predicted …". May be empty.
     pub quantity: String,
+    /// Which rows these are, or how they were predicted, for the axis: "training rows". May be empty.
+    pub rows: String,
     /// The observed values, N.
     pub observed: Vec<f64>,
     /// The predicted means, N.
@@ -64,26 +69,35 @@ pub fn scatter_observed_predicted(data: &ObservedPredicted) -> Result<Figure> {
     let mut canvas =
         Canvas::new(SIDE.0, SIDE.1, &format!("Predicted against observed values. {}", data.title));
     let scale = data.scale();
+    let every = data.variance.len().div_ceil(MOST_BARS).max(1);
     let mut entries = vec![Entry::new(Sample::Marker(Shape::Disc, POINT.into()), "prediction")];
     if !data.variance.is_empty() {
-        entries.push(Entry::new(Sample::Line(BAR.into()), "± 2 sd"));
+        let label = match every {
+            1 => "± 2 sd".to_string(),
+            _ => format!("± 2 sd of 1 in {every}"),
+        };
+        entries.push(Entry::new(Sample::Line(BAR.into()), &label));
     }
     let diagonal = format!("stroke=\"{QUIET}\" stroke-width=\"1\" stroke-dasharray=\"5 4\"");
     entries.push(Entry::new(Sample::Line(diagonal.clone()), "equal"));
     let legend = Rows::new(entries, SIDE.0 - 90.0);
     let title = |what: &str| format!("{what} {}", data.quantity).trim_end().to_owned();
+    let which = match data.rows.is_empty() {
+        true => title("predicted"),
+        false => format!("{} ({})", title("predicted"), data.rows),
+    };
     let axes = Axes::layout(
         Rect { x: 0.0, y: 0.0, w: SIDE.0, h: SIDE.1 },
         &data.title,
         Axis { scale, title: &title("observed"), ticks: Ticks::Names(scale.ticks(6)) },
-        Axis { scale, title: &title("predicted"), ticks: Ticks::Names(scale.ticks(6)) },
+        Axis { scale, title: &which, ticks: Ticks::Names(scale.ticks(6)) },
         legend.reserve(),
     );
     axes.grid(&mut canvas, true);
     canvas.clip(axes.area);
     canvas.line(axes.at(scale.lo, scale.lo), axes.at(scale.hi, scale.hi), &diagonal);
     canvas.open(BAR);
-    for (n, variance) in data.variance.iter().enumerate() {
+    for (n, variance) in data.variance.iter().enumerate().step_by(every) {
         let (x, y, reach) = (data.observed[n], data.predicted[n], 2.0 * variance.sqrt());
         canvas.line(axes.at(x, y - reach), axes.at(x, y + reach), "");
     }
@@ -109,6 +123,7 @@ mod tests {
         ObservedPredicted {
             title: "fit".into(),
             quantity: "y < 1".into(),
+            rows: "leave one out".into(),
             observed: observed.to_vec(),
             predicted: predicted.to_vec(),
             variance: variance.to_vec(),
@@ -120,9 +135,22 @@ mod tests {
         let figure =
             scatter_observed_predicted(&data(&[1.0, 2.0, 3.0], &[1.1, 1.9, 3.2], &[0.1; 3])).unwrap();
         assert_sound(&figure);
-        assert!(figure.svg().contains(">predicted y &lt; 1<") && figure.svg().contains(">± 2 sd<"));
+        assert!(
+            figure.svg().contains(">predicted y &lt; 1 (leave one out)<")
+                && figure.svg().contains(">± 2 sd<")
+        );
         let without = scatter_observed_predicted(&data(&[1.0, 2.0], &[1.1, 1.9], &[])).unwrap();
         assert!(!without.svg().contains("2 sd"));
+    }
+
+    #[test]
+    fn of_many_points_some_have_bars() {
+        let n = 3 * MOST_BARS;
+        let y: Vec<f64> = (0..n).map(|i| i as f64).collect();
+        let figure = scatter_observed_predicted(&data(&y, &y, &vec![0.1; n])).unwrap();
+        assert_sound(&figure);
+        assert!(figure.svg().contains(">± 2 sd of 1 in 3<"));
+        assert!(figure.svg().matches("<line").count() < MOST_BARS + 50);
     }
 
     #[test]

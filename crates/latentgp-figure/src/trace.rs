@@ -13,8 +13,8 @@ use super::{Figure, HEIGHT, WIDTH, check};
 
 /// The part of the iterations that may be left out below the axis.
 const EARLY: f64 = 0.2;
-/// Up to so many iterations each has its tick.
-const FEW: usize = 8;
+/// Each iteration has its tick where there are at most this many.
+const MAX_TICKS: usize = 8;
 /// Height of the line with the note, above the plotting area.
 pub(super) const NOTE_LINE: f64 = 16.0;
 /// The axis is cut if the whole range exceeds that of the later iterations by this factor.
@@ -63,7 +63,7 @@ fn limits(values: &[f64]) -> Scale {
 pub(super) fn draw(canvas: &mut Canvas, cell: Rect, title: &str, what: &str, values: &[f64]) {
     let scale = limits(values);
     // Between two iterations there is nothing, and no tick.
-    let iterations = if values.len() <= FEW {
+    let iterations = if values.len() <= MAX_TICKS {
         Ticks::Names((0..values.len()).map(|k| (k as f64, k.to_string())).collect())
     } else {
         Ticks::Numbers

@@ -232,7 +232,7 @@ impl Data {
         let coordinate = |k: usize| Coordinate {
             mean: model.mean.value.col(k),
             variance: model.var.value.col(k),
-            title: figure::axis_title(k, None),
+            title: figure::axis_title(k, &[]),
         };
         self.map(&found.row, slug, [coordinate(dims[0]), coordinate(dims[1])])
     }

@@ -324,6 +324,7 @@ fn figures(name: &str, first: &Scored, split: &Split) -> Outcome<Vec<Picture>> {
         figure: figure::scatter_observed_predicted(&ObservedPredicted {
             title: format!("{name}: test points"),
             quantity: "y".into(),
+            rows: String::new(),
             observed: split.y_test.clone(),
             predicted: first.mean.clone(),
             variance: first.var.clone(),

@@ -75,7 +75,8 @@ impl From<Error> for Failure {
             | Error::Data { .. }
             | Error::Io { .. }
             | Error::Shape { .. }
-            | Error::ModelFile { .. } => 3,
+            | Error::ModelFile { .. }
+            | Error::TooLarge { .. } => 3,
             Error::Interrupted => 130,
             _ => 1,
         };

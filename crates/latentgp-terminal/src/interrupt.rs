@@ -19,6 +19,16 @@ pub fn listen() -> Outcome {
     .map_err(Failure::work)
 }
 
+/// Makes a file that grows over its limit (`ulimit -f`) a failed write, after which temporary files are removed, in place of
+/// the end of the program.
+pub fn survive_limits() {
+    #[cfg(unix)]
+    // SAFETY: no handler is installed; the call is made before any thread begins.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 /// Whether somebody asked to stop.
 pub fn asked() -> bool {
     ASKED.get().is_some()

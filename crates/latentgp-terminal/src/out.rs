@@ -4,7 +4,7 @@ use crate::failure::{Failure, Outcome};
 use latentgp::data::replace::write_file;
 use latentgp::data::table::Table;
 use serde_json::Value;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// Standard output that ends the program quietly when nobody reads it any more, as `head` does.
@@ -26,10 +26,22 @@ fn closed(e: io::Error) -> io::Error {
     e
 }
 
+/// Text that a terminal shows and does not obey: a control character, which a name in a file may have, as its number.
+pub fn shown(text: &str) -> String {
+    let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    match text.contains(obeyed) {
+        true => text
+            .chars()
+            .map(|c| if obeyed(c) { c.escape_default().to_string() } else { c.to_string() })
+            .collect(),
+        false => text.to_string(),
+    }
+}
+
 /// Prints text and a line end.
 pub fn text(text: &str) -> Outcome {
     let mut out = Stdout(io::stdout().lock());
-    writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()).map_err(Failure::work)
+    writeln!(out, "{}", shown(text.trim_end())).and_then(|()| out.flush()).map_err(Failure::work)
 }
 
 /// Prints one JSON document.
@@ -40,7 +52,7 @@ pub fn json(value: &Value) -> Outcome {
 /// A note on stderr, unless `quiet`. Work goes on where nobody reads it any more.
 pub fn note(quiet: bool, text: impl std::fmt::Display) {
     if !quiet {
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{}", shown(&text.to_string()));
     }
 }
 
@@ -49,8 +61,13 @@ pub fn table(table: &Table, to: Option<&Path>) -> Outcome {
     match to {
         Some(path) => table.write(path).map_err(Failure::work),
         None => {
-            let out = io::BufWriter::new(Stdout(io::stdout().lock()));
-            table.write_csv(out).map_err(Failure::work)
+            let mut out = io::BufWriter::new(Stdout(io::stdout().lock()));
+            if !io::stdout().is_terminal() {
+                return table.write_csv(out).map_err(Failure::work);
+            }
+            let mut csv = Vec::new();
+            table.write_csv(&mut csv).map_err(Failure::work)?;
+            out.write_all(shown(&String::from_utf8_lossy(&csv)).as_bytes()).map_err(Failure::work)
         }
     }
 }
@@ -121,3 +138,14 @@ fn place(path: &Path) -> Option<PathBuf> {
 
 /// Endings of tables.
 pub const TABLES: [&str; 6] = ["csv", "tsv", "txt", "npy", "parquet", "pq"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_told_nothing() {
+        assert_eq!(shown("a\tb\nπ"), "a\tb\nπ");
+        assert_eq!(shown("\u{1b}[2J\u{7}x\r\u{9b}"), "\\u{1b}[2J\\u{7}x\\r\\u{9b}");
+    }
+}

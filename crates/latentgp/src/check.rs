@@ -79,6 +79,18 @@ pub fn kernel(kernel: &dyn Kernel, x: &Mat, z: &Mat, tolerance: f64) -> Result<(
     };
     let eval = off(&|i, j| kernel.eval(x.row(i), x.row(j)));
     require("gram against eval", relative_error(&off(&|i, j| gram[(i, j)]), &eval, 1e-12), 1e-12)?;
+    if let Some(place) = kernel.factor() {
+        let mut twice = kernel.boxed();
+        let mut theta = param::values(&*twice);
+        theta[place] *= 2.0;
+        param::set_values(&mut *twice, &theta);
+        let doubled = Mat::from_fn(n, m, |i, j| 0.5 * twice.eval(x.row(i), z.row(j)));
+        require(
+            "the factor of the kernel",
+            relative_error(doubled.as_slice(), slow.as_slice(), 1e-12),
+            1e-12,
+        )?;
+    }
     let lowest = linalg::eigh(&gram)?.0[0];
     let scale = diag.iter().fold(0.0f64, |a, b| a.max(b.abs()));
     require("the most negative eigenvalue of k(x, x)", (-lowest / scale.max(1e-300)).max(0.0), 1e-10)?;

@@ -88,6 +88,21 @@ pub enum Error {
         /// A rule that would fit.
         cheaper: String,
     },
+    /// More memory would be taken than may be used.
+    #[error(
+        "{what} would take about {needs} of memory, more than the limit of {limit}; take {advice}, or raise the limit by \
+         LATENTGP_MAX_MEMORY in the environment"
+    )]
+    TooLarge {
+        /// What takes it.
+        what: String,
+        /// How much it takes.
+        needs: String,
+        /// The limit in force.
+        limit: String,
+        /// What takes less.
+        advice: String,
+    },
     /// The data cannot be used as they are.
     #[error("{what}: {reason}")]
     Data {

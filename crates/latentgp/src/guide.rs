@@ -25,3 +25,5 @@ page!(ModelFile, "docs/model-file.md");
 page!(OwnKernel, "docs/own-kernel.md");
 page!(OwnExpectation, "docs/own-expectation.md");
 page!(OwnLikelihood, "docs/own-likelihood.md");
+page!(OwnPrior, "docs/own-prior.md");
+page!(OwnModel, "docs/own-model.md");

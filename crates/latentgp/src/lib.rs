@@ -65,6 +65,7 @@
 //! # Ok::<(), latentgp::Error>(())
 //! ```
 
+pub mod budget;
 mod call;
 pub mod check;
 pub mod data;

@@ -1,5 +1,5 @@
-//! The loop of an optimiser allocates nothing: after the first steps all that an evidence and its gradient need lies in room
-//! that is used again.
+//! The loop of an optimiser allocates nothing: after the first steps, all that an evidence and its gradient need is in buffers
+//! that are used again.
 
 use latentgp::kernel::{Matern32, Rbf};
 use latentgp::likelihood::{Link, Observations};
@@ -15,11 +15,11 @@ use std::sync::{Mutex, PoisonError};
 
 struct Counting;
 thread_local! {
-    /// Those of this thread.
+    /// The allocations of this thread.
     static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; they are only counted beside it.
+// SAFETY: every call goes to the system's allocator unchanged; they are only counted as well.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
@@ -55,7 +55,7 @@ fn with_evidence(mut model: impl Model, work: impl FnOnce(&[f64], &mut Objective
     });
 }
 
-/// The same with a bound at its start.
+/// Calls `work` as [`with_evidence`] does, with the bound of a Bayesian GPLVM at its start.
 fn with_bound(
     of: &str,
     by: &str,
@@ -72,7 +72,7 @@ fn some(rows: usize, cols: usize) -> Mat {
     Mat::from_fn(rows, cols, |i, j| ((7 * i + 13 * j) as f64 * 0.37).sin())
 }
 
-/// The same with cells missing, so that about every other column lacks rows of its own.
+/// Y with missing cells: about every other column lacks rows that others have.
 fn with_holes(mut y: Mat) -> Mat {
     for (i, j) in (0..y.rows()).flat_map(|i| (0..y.cols()).map(move |j| (i, j))).collect::<Vec<_>>() {
         if j % 2 == 1 && i % (j + 5) == 0 {
@@ -90,7 +90,7 @@ fn check(what: &str, u: &[f64], evidence: &mut Objective<'_>) {
     assert_eq!(allocations(&mut evaluate), 0, "{what}");
 }
 
-/// One test at a time: they share the room that is no thread's own.
+/// One test at a time: all use the shared pool of buffers.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn on_one_thread(work: impl FnOnce() + Send) {

@@ -159,8 +159,10 @@ fn words(ready: &Ready, plan: &Plan, path: &dyn Fn(&str) -> PathBuf) -> Outcome<
             " The 1-NN accuracy tells\nhow often the nearest other row in the picture is of the same class.";
     }
     text += &format!(
-        "\n\nNext, your own data: latentgp fit DATA.csv --latent-dim {} --kernel {} --out model.lgp",
-        plan.latent_dim, plan.kernel
+        "\n\nLook at it in the browser: latentgp explore {}\nNext, your own data: latentgp fit DATA.csv --latent-dim {} --kernel {} --out model.lgp",
+        path("lgp").display(),
+        plan.latent_dim,
+        plan.kernel
     );
     Ok(text)
 }

@@ -107,11 +107,11 @@ fn array(m: &Mat) -> Value {
 }
 
 fn line(name: &str, m: &Mat, also: &str) -> String {
-    const FEW: usize = 8;
+    const MAX_LISTED: usize = 8;
     let (lo, hi, missing) = range(m);
     let values = match m.len() {
         0 => "empty".to_string(),
-        1..=FEW => m.as_slice().iter().map(|v| words::short(*v)).collect::<Vec<_>>().join(", "),
+        1..=MAX_LISTED => m.as_slice().iter().map(|v| words::short(*v)).collect::<Vec<_>>().join(", "),
         _ => format!("from {} to {}", words::short(lo), words::short(hi)),
     };
     let missing = if missing > 0 { format!(", {missing} missing") } else { String::new() };

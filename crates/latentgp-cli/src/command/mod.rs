@@ -3,6 +3,7 @@
 pub mod completions;
 pub mod dataset;
 pub mod demo;
+pub mod explore;
 pub mod impute;
 pub mod inspect;
 pub mod plot;
@@ -17,6 +18,7 @@ use crate::fit;
 use crate::forecast;
 use crate::regress;
 use crate::reproduce;
+use crate::search;
 
 /// Runs the command.
 pub fn run(cli: Cli) -> Outcome {
@@ -35,8 +37,10 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Regress(args) => regress::run(&args, common),
         Command::Predict(args) => predict::run(&args, common),
         Command::Forecast(args) => forecast::run(&args, common),
+        Command::Search(args) => search::run(&args, common),
         Command::Plot(args) => plot::run(&args, common),
         Command::Report(args) => report::run(&args, common),
+        Command::Explore(args) => explore::run(&args, common),
         Command::Reproduce(args) => reproduce::run(&args, common.seed(), common.quiet),
         Command::Inspect(args) => inspect::run(&args),
         Command::Completions(args) => completions::run(&args),

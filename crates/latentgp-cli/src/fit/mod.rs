@@ -1,13 +1,16 @@
 //! `latentgp fit DATA`.
 
-use crate::args::Common;
+mod start;
+
+use crate::args::{Common, Dimensions, InitArgs, dimensions};
 use crate::data::{self, Choice};
 use crate::failure::{Failure, Outcome};
 use crate::train::{self, Done, RESCUE, Task, train};
 use crate::trained::Ready;
-use crate::{interrupt, out, summary, trained};
+use crate::{doubts, interrupt, out, summary, trained};
 use clap::ValueEnum;
 use latentgp::Mat;
+use latentgp::data::doubts::Use;
 use latentgp::data::table::Table;
 use latentgp::file::{self, Labels, Report, TrainedSpace};
 use latentgp::model::prior;
@@ -38,10 +41,11 @@ pub struct Args {
     /// The model [default: bayesian-gplvm]
     #[arg(long, value_enum, help_heading = "Model")]
     model: Option<ModelName>,
-    /// Number of latent dimensions [default: 2]
-    #[arg(long, short = 'Q', value_name = "Q", help_heading = "Model")]
-    latent_dim: Option<usize>,
-    /// Number of inducing inputs, at most one a row [default: 20]
+    /// Number of latent dimensions; auto: as many as matter to a first short fit [default: as auto, or 2 where a map of two
+    /// would hide a third that matters much; 2 for gplvm and ppca]
+    #[arg(long, short = 'Q', value_name = "Q", value_parser = dimensions, help_heading = "Model")]
+    latent_dim: Option<Dimensions>,
+    /// Number of inducing inputs, at most one a row [default: from 20 to 60 by the number of rows]
     #[arg(long, short = 'M', value_name = "M", help_heading = "Model")]
     inducing: Option<usize>,
     /// A kernel expression, such as matern32 or "rbf + linear" [default: rbf]
@@ -83,7 +87,11 @@ pub struct Args {
     scale: Option<String>,
 
     #[command(flatten)]
+    doubts: crate::args::DoubtArgs,
+    #[command(flatten)]
     search: crate::args::SearchArgs,
+    #[command(flatten)]
+    init: InitArgs,
     /// Most iterations of a run, after the first ones with the noise held [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Training")]
     max_iter: Option<usize>,
@@ -141,8 +149,13 @@ impl Args {
             max_nodes: self.max_nodes,
             noise_kind: self.noise.as_deref().map(str::parse).transpose()?,
             prior: self.prior.clone(),
-            latent_dim: self.latent_dim,
+            latent_dim: match self.latent_dim {
+                Some(Dimensions::Of(q)) => Some(q),
+                _ => None,
+            },
             inducing: self.inducing,
+            init: self.init.init.as_deref().map(start::positions).transpose()?,
+            inducing_init: self.init.inducing_init.as_deref().map(start::inducing).transpose()?,
             scale: self.scale.as_deref().map(str::parse).transpose()?,
             effort: self.search.effort,
             restarts: self.search.restarts,
@@ -181,13 +194,22 @@ fn task(args: &Args, common: &Common) -> Outcome<(Task, Names)> {
             let model = if asked.model.is_empty() { "bayesian-gplvm".into() } else { asked.model.clone() };
             let recipe = Recipe { model, ..asked };
             recipe.check()?;
+            if args.latent_dim == Some(Dimensions::Auto) && recipe.model != "bayesian-gplvm" {
+                return Err(Failure::usage(format!(
+                    "--latent-dim auto has no effect on --model {}; give a number",
+                    recipe.model
+                )));
+            }
             if recipe.model == "ppca" && args.training.trace.is_some() {
                 return Err(Failure::usage("--trace has no effect on --model ppca; leave it out"));
             }
             let spec = args.data.as_deref().ok_or_else(|| Failure::usage("DATA is missing"))?;
             let chosen = data::choose(spec, &args.choice(&asked_for(&recipe)?))?;
+            let used = Use::Rows { labelled: chosen.labels.is_some() };
+            doubts::tell(&args.doubts, common.quiet, &chosen.source, (&chosen.columns, &chosen.y, used))?;
             let names = Names { columns: chosen.columns, labels: chosen.labels, id: args.id.clone() };
-            Ok((Task::new(recipe, Data::Table { y: chosen.y, known: chosen.known }), names))
+            let task = Task::new(recipe, Data::Table { y: chosen.y, known: chosen.known });
+            Ok((start::settled(task, args.latent_dim.is_none(), common.quiet)?, names))
         }
     }
 }
@@ -250,8 +272,8 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     apart(args)?;
     out::check(args.out.as_deref(), &[])?;
     args.training.check()?;
-    let (task, names) = task(args, common)?;
     interrupt::listen()?;
+    let (task, names) = task(args, common)?;
     let (recipe, what) = (task.recipe.clone(), task.recipe.objective());
     let (own, of) = (recipe.clone(), names.clone());
     let checkpoint =

@@ -12,10 +12,12 @@ mod units;
 mod ways;
 
 use crate::args::Common;
-use crate::failure::Outcome;
-use crate::{interrupt, out};
+use crate::failure::{Failure, Outcome};
+use crate::{doubts, interrupt, out};
 use clap::ValueEnum;
 use job::Job;
+use latentgp::Mat;
+use latentgp::data::doubts::Use;
 use latentgp::data::table::Table;
 use series::Series;
 use std::path::PathBuf;
@@ -160,6 +162,8 @@ pub struct Args {
     papers: bool,
 
     #[command(flatten)]
+    doubts: crate::args::DoubtArgs,
+    #[command(flatten)]
     search: crate::args::SearchArgs,
     /// Most iterations of a run [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Training")]
@@ -232,6 +236,17 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     job::check(args)?;
     interrupt::listen()?;
     let series = Series::read(args)?;
+    if let (true, Some(note)) = (args.doubts.strict, series.notes.first()) {
+        return Err(Failure::data(format!("{note} (--strict)")));
+    }
+    for note in &series.notes {
+        out::note(common.quiet, format!("note: {note}"));
+    }
+    let told = |names: &[String], values: &Mat| {
+        doubts::tell(&args.doubts, common.quiet, &series.source, (names, values, Use::Values))
+    };
+    told(&series.names, &series.values)?;
+    series.exogenous.as_ref().map_or(Ok(()), |inputs| told(&series.inputs, inputs))?;
     let job = Job::new(args, common, &series)?;
     if let Some(note) = series.dates_note(job.end()) {
         out::note(common.quiet, note);

@@ -29,6 +29,8 @@ pub struct Series {
     pub ahead: usize,
     /// The name of the column of dates, and what it says; it may end before the forecast does.
     pub dates: Option<(String, Vec<String>)>,
+    /// What was done to rows that were not in order.
+    pub notes: Vec<String>,
 }
 
 impl Series {
@@ -36,6 +38,11 @@ impl Series {
     pub fn read(args: &Args) -> Outcome<Self> {
         let table = Table::read(&args.series).map_err(Failure::data)?;
         let date = date_column(&table, args.date.as_deref())?;
+        let mut notes = Vec::new();
+        let table = match &date {
+            Some(name) => in_order(table, name, &mut notes)?,
+            None => table,
+        };
         let names = targets(&table, args, date.as_deref())?;
         let all = numbers(&table, &names)?;
         let rows =
@@ -54,7 +61,16 @@ impl Series {
             (None, None) => all.rows() - rows,
         };
         let inputs = args.exogenous.clone();
-        Ok(Series { source: table.source().to_string(), names, values, inputs, exogenous, ahead, dates })
+        Ok(Series {
+            source: table.source().to_string(),
+            names,
+            values,
+            inputs,
+            exogenous,
+            ahead,
+            dates,
+            notes,
+        })
     }
 
     /// The date of each of the rows; dates that are evenly apart go on beyond the last that is given.
@@ -69,12 +85,6 @@ impl Series {
     /// What is to be said of the dates when rows up to `end` are forecast.
     pub fn dates_note(&self, end: usize) -> Option<String> {
         let (name, given) = self.dates.as_ref()?;
-        if dates::backward(given) {
-            return Some(format!(
-                "column `{name}` runs from the newest to the oldest, and rows are learnt in the order they have; sort \
-                 them to forecast the future"
-            ));
-        }
         let missing = end.saturating_sub(given.len());
         (missing > 0 && dates::after(given, missing).is_none()).then(|| {
             format!(
@@ -125,13 +135,13 @@ impl Series {
     pub fn check_future(&self, end: usize) -> Outcome {
         let Some(inputs) = self.exogenous.as_ref().filter(|u| u.rows() < end) else { return Ok(()) };
         Err(Failure::data(format!(
-            "{}: the forecast needs {} up to row {} (from 0), found up to row {}; put the values to come below the \
+            "{}: the forecast needs {} up to row {}, found up to row {}; put the values to come below the \
              series with the target left empty, or into --future FILE, or choose a shorter --horizon or longer delays \
              by --exogenous-lag",
             self.source,
             self.inputs.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "),
-            end - 1,
-            inputs.rows() - 1,
+            end,
+            inputs.rows(),
         )))
     }
 }
@@ -141,6 +151,52 @@ fn date_column(table: &Table, asked: Option<&str>) -> Outcome<Option<String>> {
         Some(name) => Ok(Some(table.get(name).map_err(Failure::data)?.name.clone())),
         None => Ok(table.iter().find(|c| c.as_numbers().is_none()).map(|c| c.name.clone())),
     }
+}
+
+/// Rows by their dates, the oldest first, and a row of missing values for each date that is missing.
+///
+/// Errs where two rows have the same date.
+fn in_order(table: Table, name: &str, notes: &mut Vec<String>) -> Outcome<Table> {
+    let dates = table.text(name).map_err(Failure::data)?;
+    let source = table.source().to_string();
+    let mut sorted = table;
+    match dates::order(&dates) {
+        dates::Order::Sorted => {}
+        dates::Order::Double(a, b) => {
+            return Err(Failure::data(format!(
+                "{source}, column `{name}`: rows {} and {} are both of {}; leave one of them out",
+                a + 1,
+                b + 1,
+                dates[a]
+            )));
+        }
+        dates::Order::Unsorted(rows) => {
+            let rows: Vec<Option<usize>> = rows.into_iter().map(Some).collect();
+            sorted = sorted.rearranged(&rows);
+            notes.push(format!(
+                "{source}, column `{name}`: rows were not in the order of their dates; they are sorted, the oldest first"
+            ));
+        }
+    }
+    let dates = sorted.text(name).map_err(Failure::data)?;
+    let Some(grid) = dates::Grid::of(&dates).filter(|grid| grid.missing() > 0) else { return Ok(sorted) };
+    let rows = grid.rows();
+    let all: Vec<String> = (0..rows.len()).map(|k| grid.date(k)).collect();
+    let filled = sorted.rearranged(&rows);
+    let columns = filled.iter().map(|column| match column.name == name {
+        true => Column::words(name, &all),
+        false => column.clone(),
+    });
+    let widest = dates::widest_gap(&rows)
+        .map_or(String::new(), |(a, b)| format!(", most between {} and {}", all[a], all[b]));
+    notes.push(format!(
+        "{source}, column `{name}`: {}{widest}; their values are taken for missing",
+        match grid.missing() {
+            1 => "1 date is left out".into(),
+            n => format!("{n} dates are left out"),
+        }
+    ));
+    Table::new(source, columns.collect()).map_err(Failure::data)
 }
 
 /// The targets that were asked for, or the only column of numbers that is nothing else.
@@ -199,9 +255,9 @@ fn check(
     match values.as_slice().iter().position(|v| wrong(*v)) {
         None => Ok(()),
         Some(at) => Err(Failure::data(format!(
-            "{}, row {} (from 0), column `{}`: the value is {}: {advice}",
+            "{}, row {}, column `{}`: the value is {}: {advice}",
             table.source(),
-            at / names.len(),
+            at / names.len() + 1,
             names[at % names.len()],
             if values.as_slice()[at].is_nan() { "missing" } else { "infinite" }
         ))),

@@ -33,7 +33,8 @@ pub enum Units {
 
 /// A forecast in the units of the data, with what it was made from.
 pub struct View {
-    units: Units,
+    /// What the model sees.
+    pub units: Units,
     /// In the units of the model.
     inner: Forecast,
     /// In the units of the data.
@@ -71,6 +72,11 @@ impl Units {
             |d: usize| values.col(d)[..known].iter().copied().filter(|y| !y.is_nan()).collect::<Vec<_>>();
         let grows = |d: usize| exponent(&seen(d), longest).is_some_and(|p| p > MIDDLE);
         if positive && (0..values.cols()).all(grows) { Units::Log } else { Units::Plain }
+    }
+
+    /// What no value can be below, where there is such a number.
+    pub fn least(self) -> Option<f64> {
+        (self == Units::Log).then_some(0.0)
     }
 
     fn enter(self, y: f64) -> f64 {

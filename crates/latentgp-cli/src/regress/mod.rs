@@ -13,10 +13,11 @@ pub use tell::{put_scores, scores_text, summary, summary_json, warnings};
 use crate::args::Common;
 use crate::failure::{Failure, Outcome};
 use crate::train::{RESCUE, Task};
-use crate::{interrupt, out};
+use crate::{doubts, interrupt, out};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use job::Job;
+use latentgp::data::doubts::Use;
 use latentgp::data::table::Table;
 use latentgp::file::{self, TrainedRegression};
 use latentgp::model::MeanKind;
@@ -136,6 +137,8 @@ pub struct Args {
     max_nodes: Option<usize>,
 
     #[command(flatten)]
+    doubts: crate::args::DoubtArgs,
+    #[command(flatten)]
     search: crate::args::SearchArgs,
     /// Most iterations of a run; of vdmgp after the first ones with the noise held [default: 1000, 600 for vdmgp]
     #[arg(long, value_name = "N", help_heading = "Training")]
@@ -228,6 +231,11 @@ fn begin(args: &Args, common: &Common) -> Outcome<(Job, Rows, Task)> {
         let mut job = Job::new(args, common)?;
         let spec = args.data.as_deref().ok_or_else(|| Failure::usage("DATA is missing"))?;
         let rows = job.rows(args, spec)?;
+        let source = Table::file(spec).map_or("standard input".into(), |p| p.display().to_string());
+        doubts::tell(&args.doubts, common.quiet, &source, (&rows.inputs, &rows.x, Use::Inputs))?;
+        if !job.classes() {
+            doubts::tell(&args.doubts, common.quiet, &source, (&rows.targets, &rows.y, Use::Values))?;
+        }
         let task = Task::new(job.recipe.clone(), train::pairs(&job, &rows));
         return Ok((job, rows, task));
     };

@@ -3,7 +3,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::figure::{
-    self, Band, Bands, Confusion, Figure, Observation, ObservedPredicted, Place, Probabilities,
+    self, Band, Bands, Confusion, Figure, Observation, ObservedPredicted, Probabilities, Spread,
 };
 use latentgp::Mat;
 use latentgp::file::TrainedRegression;
@@ -75,7 +75,7 @@ fn matrix(of: &TrainedRegression, title: &str, x: &Mat, y: &Mat) -> Outcome<Figu
         share.row_mut(c).iter_mut().for_each(|s| *s /= all.max(1.0));
     }
     let (title, quantity, classes) = (title.into(), of.targets[0].clone(), of.classes.clone());
-    Ok(figure::confusion(&Confusion { title, quantity, classes, share, rows })?)
+    Ok(figure::confusion(&Confusion { title, quantity, of: "training rows".into(), classes, share, rows })?)
 }
 
 /// The 90 % and 50 % bands of counts: quantiles of what is predicted.
@@ -106,7 +106,7 @@ fn curve(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> Out
     let mut bars = Vec::new();
     if let (Some(u), Some(q)) = (inferred, of.model.inputs_posterior()?) {
         let unit = of.model.input_units().map_or(1.0, |s| s.scale[0]);
-        bars.extend(wide.into_iter().filter(|&i| y[(i, d)].is_finite()).map(|i| Place {
+        bars.extend(wide.into_iter().filter(|&i| y[(i, d)].is_finite()).map(|i| Spread {
             y: y[(i, d)],
             read: (x[(i, 0)], unit * u.read_std(i, 0)),
             inferred: (q.mean[(i, 0)], q.var[(i, 0)].sqrt()),
@@ -115,7 +115,8 @@ fn curve(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> Out
     let bands = match of.model.predict(&Mat::column(&places), None)? {
         Answers::Values(p) => Bands::gaussian(&places, &p.mean.col(d), &p.var.col(d)),
         Answers::Counts { mean, latent, likelihood, .. } => {
-            Bands { x: places, mean, bands: count_bands(&*likelihood, &latent), ..Bands::default() }
+            let bands = count_bands(&*likelihood, &latent);
+            Bands { x: places, mean, bands, least: Some(0.0), ..Bands::default() }
         }
         Answers::Classes(_) => return Err(Failure::work("classes have no means")),
     };
@@ -124,7 +125,7 @@ fn curve(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> Out
         x_title: of.inputs[0].clone(),
         y_title: of.targets[d].clone(),
         observed: observed.filter(|o| o.x.is_finite() && o.y.is_finite()).collect(),
-        places: bars,
+        spread: bars,
         ..bands
     })?)
 }
@@ -144,6 +145,7 @@ fn against(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> O
     Ok(figure::scatter_observed_predicted(&ObservedPredicted {
         title: title.into(),
         quantity: of.targets[d].clone(),
+        rows: if of.model.leaves_one_out() { "leave one out" } else { "training rows" }.into(),
         observed: rows.iter().map(|&i| y[(i, d)]).collect(),
         predicted: mean,
         variance,

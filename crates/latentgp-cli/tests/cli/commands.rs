@@ -25,7 +25,8 @@ fn demo_writes_a_picture_a_report_and_a_model() {
         assert!(!page.contains(foreign), "{foreign}");
     }
     let words = folder.ok("demo spiral --out new/spiral");
-    for part in ["bound", "relevance", "█", "certificate", "latentgp-demo.svg"] {
+    for part in ["bound", "relevance", "█", "certificate", "latentgp-demo.svg", "latentgp explore new/spiral"]
+    {
         assert!(words.contains(part), "{part}: {words}");
     }
     assert!(folder.path("new/spiral/latentgp-demo.html").exists());
@@ -91,7 +92,7 @@ fn one_pipe_from_data_to_model_and_every_command_on_it() {
     let line = "fit - --labels regime --latent-dim 5 --inducing 10 --kernel matern32 --max-iter 40 --out m.lgp --json";
     let fit = folder.run_with(line, &csv);
     assert_eq!(fit.code, 0, "{}", fit.err);
-    assert_eq!(fit.err.lines().count(), 2, "one line of progress and a warning: {}", fit.err);
+    assert_eq!(fit.err.lines().count(), 3, "the scaling, the progress and a warning: {}", fit.err);
     assert!(fit.err.lines().last().unwrap().starts_with("warning: the limit of iterations"), "{}", fit.err);
     let all: Value = serde_json::from_str(&fit.out).unwrap();
     for key in [

@@ -183,7 +183,7 @@ fn exogenous_inputs_are_read_from_the_table_or_a_file() {
     let ended = folder.run(&format!("{line} --horizon 11"));
     assert_eq!(ended.code, 3, "{}", ended.err);
     assert!(
-        ended.err.contains("`u` up to row 70") && ended.err.contains("found up to row 69"),
+        ended.err.contains("`u` up to row 71") && ended.err.contains("found up to row 70"),
         "{}",
         ended.err
     );

@@ -1,6 +1,8 @@
 //! The real program, each command, format and exit code, in fresh folders.
 
 mod commands;
+mod doubts;
+mod explore;
 mod failures;
 mod forecast;
 mod formats;
@@ -11,4 +13,5 @@ mod recipes;
 mod regress;
 mod reproduce;
 mod scores;
+mod search;
 mod spaces;

@@ -5,6 +5,7 @@
 //! dimensions, name, numbers in column-major order. Every size in the file is checked against the element
 //! it lies in, and memory grows with the bytes that come. Version 7.3 is HDF5 and is not read.
 
+use crate::budget;
 use crate::data::npy::choose;
 use crate::data::scalar::Scalar;
 use crate::data::sniff::read_some;
@@ -202,6 +203,7 @@ impl Body<'_> {
                 format!("`{}` has {size} bytes, which does not fit its shape {:?}", of.name, of.shape);
             return Err(damaged(self.path, &reason));
         };
+        budget::check(&name, 8.0 * count as f64, "fewer rows or columns")?;
         let mut numbers = Vec::new();
         let (big, path) = (self.big_endian, self.path);
         let from: &mut dyn Read =

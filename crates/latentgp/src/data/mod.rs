@@ -6,10 +6,13 @@
 pub mod airline;
 #[cfg(feature = "files")]
 pub mod csv;
+pub mod doubts;
 pub mod iris;
 pub mod lags;
 #[cfg(feature = "files")]
 pub mod mat5;
+#[cfg(feature = "files")]
+mod matched;
 #[cfg(feature = "files")]
 mod names;
 #[cfg(feature = "files")]

@@ -4,6 +4,7 @@
 //! in the header are promises of the file: memory grows with the bytes that come. Objects, which would
 //! have to be unpickled, are refused: reading executes nothing.
 
+use crate::budget;
 use crate::data::names::{list, nearest};
 use crate::data::replace::write_file;
 use crate::data::scalar::Scalar;
@@ -129,6 +130,7 @@ impl Header {
         }
         let quoted = descr.strip_prefix(['\'', '"']).and_then(|d| d.find(['\'', '"']).map(|end| &d[..end]));
         let (element, big_endian) = element(quoted.unwrap_or("structured"), name)?;
+        budget::check(name, 8.0 * rows as f64 * cols as f64, "fewer rows or columns")?;
         Ok(Header { element, big_endian, fortran, rows, cols })
     }
 

@@ -3,6 +3,7 @@
 //! A null is a missing value. Decimals become numbers; dates and times become words, as in CSV.
 //! Columns with structure (lists, maps, structs) are refused.
 
+use crate::budget;
 use crate::data::replace::write_file;
 use crate::data::scalar::half;
 use crate::data::table::{Column, Table, Values, open};
@@ -39,6 +40,9 @@ fn read_file(file: std::fs::File, path: &str) -> Result<Table> {
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let mut columns: Vec<Builder> =
         schema.columns().iter().map(|c| Builder::new(c, path)).collect::<Result<_>>()?;
+    // Runs of one value take next to no room in the file, whatever their length.
+    let rows = reader.metadata().file_metadata().num_rows().max(0) as f64;
+    budget::check(path, 8.0 * rows * columns.len() as f64, "fewer rows or columns")?;
     for g in 0..reader.num_row_groups() {
         let group = reader.get_row_group(g).map_err(|e| broken(path, e))?;
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);

@@ -30,9 +30,12 @@ pub fn write_file(
         let mut direct = fs::OpenOptions::new().write(true).open(&target).map_err(|e| io_error(&name, e))?;
         return fill(&mut direct);
     }
+    // Who may read the old file may read the new one.
+    let mode = fs::metadata(&target).ok().map(|m| m.permissions());
     let mut out = BufWriter::new(beside(&target).map_err(|e| io_error(&name, e))?);
     fill(&mut out)?;
     let file = out.into_inner().map_err(|e| io_error(&name, e.into_error()))?;
+    mode.map_or(Ok(()), |mode| file.as_file().set_permissions(mode)).map_err(|e| io_error(&name, e))?;
     file.as_file().sync_all().map_err(|e| io_error(&name, e))?;
     file.persist(&target).map_err(|e| io_error(&name, e.error))?;
     Ok(())
@@ -93,5 +96,22 @@ mod tests {
         assert_eq!(fs::read(&real).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_ne!(fs::metadata(&real).unwrap().mode() & 0o044, 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn who_may_read_a_file_stays_as_it_was() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("secret");
+        for mode in [0o600, 0o640, 0o755] {
+            fs::write(&path, "old").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            write_file(&path, |w| w.write_all(b"new").map_err(|e| io_error("secret", e))).unwrap();
+            assert_eq!(
+                (fs::read(&path).unwrap(), fs::metadata(&path).unwrap().mode() & 0o777),
+                (b"new".to_vec(), mode)
+            );
+        }
     }
 }

@@ -103,21 +103,30 @@ impl Moments {
     }
 }
 
-/// √(Σ squares / Σ counts) of several columns; 1 when it is 0, or too small to divide by.
-fn pooled_std(columns: &[Moments]) -> f64 {
+/// √(Σ squares / Σ counts) of several columns, 1 when it is 0; `None` when it is too small to divide by.
+fn pooled_std(columns: &[Moments]) -> Option<f64> {
     let varied = || columns.iter().filter(|m| m.squares > 0.0);
-    let Some(top) = varied().map(|m| m.exponent).max() else { return 1.0 };
+    let Some(top) = varied().map(|m| m.exponent).max() else { return Some(1.0) };
     let squares: f64 = varied().map(|m| libm::ldexp(m.squares, 2 * (m.exponent - top))).sum();
     let count: usize = columns.iter().map(|m| m.count).sum();
     let std = libm::ldexp((squares / count as f64).sqrt(), top);
-    if std >= f64::MIN_POSITIVE { std } else { 1.0 }
+    (std >= f64::MIN_POSITIVE).then_some(std)
+}
+
+/// The error of values that differ by less than the smallest normal number.
+fn too_small(what: String) -> Error {
+    Error::data(
+        what,
+        "the values differ by less than numbers can resolve (1e-308); multiply them by a large number",
+    )
 }
 
 impl Scaling {
     /// Means and scales of the observed cells; NaN is missing.
     ///
     /// A constant column (to rounding) has the scale 1. Errs when a cell is infinite, when a column has no
-    /// observed cell, when there is no column, and when centring leaves the range of numbers.
+    /// observed cell, when there is no column, when centring leaves the range of numbers, and when values differ by less
+    /// than the smallest normal number.
     ///
     /// ```
     /// use latentgp::{Mat, data::{Scale, Scaling}};
@@ -143,8 +152,12 @@ impl Scaling {
             mean = moments.iter().map(|m| libm::ldexp(m.mean, m.exponent)).collect();
         }
         match how {
-            Scale::Standardize => scale = moments.chunks(1).map(pooled_std).collect(),
-            Scale::Global => scale.fill(pooled_std(&moments)),
+            Scale::Standardize => {
+                let each = moments.chunks(1).enumerate();
+                let std = |(d, m)| pooled_std(m).ok_or_else(|| too_small(format!("column {}", d + 1)));
+                scale = each.map(std).collect::<Result<_>>()?;
+            }
+            Scale::Global => scale.fill(pooled_std(&moments).ok_or_else(|| too_small("the data".into()))?),
             Scale::Center | Scale::None => {}
         }
         let scaling = Scaling { mean, scale };
@@ -295,7 +308,9 @@ mod tests {
         let fine = Mat::from_fn(10, 1, |i, _| 1e9 + 1e-2 * i as f64);
         assert!(Scaling::fit(&fine, Scale::Standardize).unwrap().scale[0] < 0.1);
         let tiny = Mat::column(&[0.0, 5e-324]);
-        assert!(Scaling::fit(&tiny, Scale::Standardize).unwrap().apply(&tiny).unwrap().is_finite());
+        for how in [Scale::Standardize, Scale::Global] {
+            assert!(Scaling::fit(&tiny, how).unwrap_err().to_string().contains("multiply them"));
+        }
     }
 
     #[test]

@@ -115,8 +115,12 @@ impl Table {
                 return Err(Error::shape(what, format!("{} rows", columns[0].len()), c.len()));
             }
             if let Some(i) = seen.insert(c.name.as_str(), j) {
-                let reason =
-                    format!("columns {i} and {j} (from 0) are both called `{}`; rename one of them", c.name);
+                let reason = format!(
+                    "columns {} and {} are both called `{}`; rename one of them",
+                    i + 1,
+                    j + 1,
+                    c.name
+                );
                 return Err(Error::data(source, reason));
             }
         }
@@ -168,7 +172,7 @@ impl Table {
         }
         for c in &self.columns {
             if let Some(i) = c.as_numbers().and_then(|v| v.iter().position(|x| x.is_infinite())) {
-                let what = format!("{}, row {i} (from 0), column `{}`", self.source, c.name);
+                let what = format!("{}, row {}, column `{}`", self.source, i + 1, c.name);
                 return Err(Error::data(what, "is infinite; write NaN where a value is missing"));
             }
         }
@@ -225,6 +229,23 @@ impl Table {
     pub fn text(&self, name: &str) -> Result<Vec<String>> {
         let column = self.get(name)?;
         Ok((0..column.len()).map(|i| column.text(i)).collect())
+    }
+
+    /// The rows listed, in that order; `None` is a row in which everything is missing.
+    ///
+    /// # Panics
+    /// When a row is none of the table.
+    pub fn rearranged(&self, rows: &[Option<usize>]) -> Table {
+        let columns = self.columns.iter().map(|column| match &column.values {
+            Values::Numbers(v) => Column::numbers(
+                column.name.clone(),
+                rows.iter().map(|r| r.map_or(f64::NAN, |i| v[i])).collect(),
+            ),
+            Values::Words(w) => {
+                Column::words(column.name.clone(), rows.iter().map(|r| r.map_or("", |i| w.get(i))))
+            }
+        });
+        Table { source: self.source.clone(), columns: columns.collect() }
     }
 
     /// Removes a column, such as labels or an id, and returns it.
@@ -333,6 +354,14 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_rearranged() {
+        let t = table().rearranged(&[Some(2), None, Some(0)]);
+        assert_eq!(t.text("year").unwrap(), ["", "", "1949"]);
+        assert_eq!(t.text("class").unwrap(), ["b", "", "a"]);
+        assert_eq!((t.rows(), t.source()), (3, "t"));
+    }
+
+    #[test]
     fn an_unknown_column_names_those_there_are() {
         let near = table().column("yaer").unwrap_err().to_string();
         assert!(!near.contains("did you mean"), "two letters of four differ: {near}");
@@ -359,7 +388,7 @@ mod tests {
         assert!(Table::new("t", two("b", 2)).is_ok());
         assert!(matches!(Table::new("t", two("b", 3)), Err(Error::Shape { .. })));
         let twice = Table::new("t", two("a", 2)).unwrap_err().to_string();
-        assert!(twice.contains("columns 0 and 1") && twice.contains("`a`"), "{twice}");
+        assert!(twice.contains("columns 1 and 2") && twice.contains("`a`"), "{twice}");
         assert!(Table::from_mat("t", &["a"], &Mat::zeros(2, 2)).is_err());
     }
 
@@ -367,7 +396,7 @@ mod tests {
     fn infinities_and_empty_tables_are_refused() {
         let t = Table::new("t", vec![Column::numbers("a", vec![0.0, f64::NEG_INFINITY])]).unwrap();
         let e = t.checked().unwrap_err().to_string();
-        assert!(e.starts_with("t, row 1 (from 0), column `a`: is infinite"), "{e}");
+        assert!(e.starts_with("t, row 2, column `a`: is infinite"), "{e}");
         assert!(Table::new("t", vec![]).unwrap().checked().is_err());
     }
 

@@ -70,8 +70,11 @@ pub struct CollapsedBar {
     pub psi2: Mat,
     /// K̄zz.
     pub kzz: Mat,
-    /// β̄, without what comes through P.
+    /// β̄ at constant P.
     pub beta: f64,
+    /// ∂F/∂ln v of a factor v of the kernel and of what is added to Kzz, made of whitened matrices alone: where Kzz is nearly
+    /// singular, the sum Ψ̄0Ψ0 + ⟨P̄, P⟩ + ⟨Ψ̄2, 2Ψ2⟩ + ⟨K̄zz, Kzz⟩ would lose its digits.
+    pub factor: f64,
 }
 
 /// Where the adjoints of uncertain outputs are added, both N×D.
@@ -96,7 +99,7 @@ pub fn outputs_adjoint(mean: &Mat, psi1_p_bar: &Mat, beta: &[f64], grad: Outputs
     }
 }
 
-/// Rounding may take the trace below 0 by so many nats a cell.
+/// The most by which rounding may take the trace below 0, in nats a cell.
 const ROUNDING: f64 = 1e-3;
 
 impl Collapse<'_> {
@@ -109,7 +112,7 @@ impl Collapse<'_> {
     }
 }
 
-/// Of `excess` = β(tr A − Ψ0).
+/// Errs where `excess` = β(tr A − Ψ0) of so many cells is more than rounding can make of a sum that is not positive.
 pub(super) fn check_digits(
     excess: f64,
     rows: usize,
@@ -173,8 +176,10 @@ impl Collapsed {
         }
         let vav = vv.dot(of.a);
         let vbv = self.tilt * vv.trace() + beta * vav;
+        let psi0 = -0.5 * beta * d;
         CollapsedBar {
-            psi0: -0.5 * beta * d,
+            factor: psi0 * of.psi0 + beta * beta * vbv + 2.0 * psi2.dot(of.a) + kzz.trace(),
+            psi0,
             psi2: of.kzz.unwhiten(&psi2),
             kzz: of.kzz.unwhiten(&kzz),
             beta: 0.5 * of.rows as f64 * d / beta

@@ -61,8 +61,10 @@ pub struct CollapsedColumnsBar {
     pub psi2: Mat,
     /// K̄zz.
     pub kzz: Mat,
-    /// β̄_d, without what comes through P.
+    /// β̄_d at constant P.
     pub beta: Vec<f64>,
+    /// ∂F/∂ln v of a factor v of the kernel, as in [`CollapsedBar`](super::CollapsedBar).
+    pub factor: f64,
 }
 
 impl CollapseColumns<'_> {
@@ -144,12 +146,20 @@ impl CollapsedColumns {
             beta_bar.push(own + beta * vbv - 0.5 * beta * beta * vav);
         }
         (0..m).for_each(|i| kzz[(i, i)] -= 0.5 * total * self.lambda[i]);
+        let psi0 = -0.5 * total;
+        let mut factor = psi0 * of.psi0 + kzz.trace();
+        for (i, &lambda) in self.lambda.iter().enumerate() {
+            factor += 2.0 * lambda * psi2[(i, i)];
+            for (j, &beta) in of.beta.iter().enumerate() {
+                factor += (beta * self.v[(i, j)]).powi(2) * (t + beta * lambda);
+            }
+        }
         let turned = |inner: &Mat| {
             let mut out = linalg::product(&linalg::mul(&self.u, inner), Op::N, &self.u, Op::T);
             linalg::symmetrize(&mut out);
             of.kzz.unwhiten(&out)
         };
-        CollapsedColumnsBar { psi0: -0.5 * total, psi2: turned(&psi2), kzz: turned(&kzz), beta: beta_bar }
+        CollapsedColumnsBar { psi0, psi2: turned(&psi2), kzz: turned(&kzz), beta: beta_bar, factor }
     }
 
     /// U and the c_id of C_d = I − B_d⁻¹ = U diag(c_d) Uᵀ, M×D, of the predictive variance k∗∗ − k∗ L⁻ᵀC_dL⁻¹ k∗ᵀ.
@@ -266,6 +276,23 @@ mod tests {
             moved.value()
         });
         assert!(relative_error(&ours, &slow, 1e-3) < 1e-8);
+    }
+
+    #[test]
+    fn a_factor_of_the_kernel_has_its_slope() {
+        let at = |v: f64| {
+            let mut of = problem();
+            of.psi0 *= v;
+            of.psi1.scale(v);
+            of.psi2.scale(v * v);
+            of.kzz.scale(v);
+            of
+        };
+        let ours = at(1.0).with(|c| collapsed_columns(c).unwrap().bar(c).factor);
+        let slow = differences(&[0.0], |u| at(u[0].exp()).value());
+        assert!((ours - slow[0]).abs() < 1e-8 * ours.abs(), "{ours} against {slow:?}");
+        let alone: f64 = (0..D).map(|j| at(1.0).shared(&[j], |c| collapsed(c).unwrap().bar(c).factor)).sum();
+        assert!((ours - alone).abs() < 1e-10 * ours.abs(), "{ours} against {alone}");
     }
 
     #[test]

@@ -53,8 +53,8 @@ pub fn exact(y: &Mat, kxx: &Mat, noise: f64) -> Result<Exact> {
     exact_root(y, y.cols(), kxx, noise)
 }
 
-/// The same for `outputs` columns that are not there: any `root` with the same outer product RRᵀ = YYᵀ
-/// has the same value and the same K̄xx and σ̄². Its α is that of the root.
+/// [`exact`] from a root R of YYᵀ = RRᵀ in the place of Y, which has `outputs` columns. Value, K̄xx and σ̄² are those of Y; α is
+/// C⁻¹R.
 pub fn exact_root(root: &Mat, outputs: usize, kxx: &Mat, noise: f64) -> Result<Exact> {
     if kxx.rows() != root.rows() || kxx.cols() != root.rows() {
         return Err(Error::shape("Kxx", format!("{0} × {0}", root.rows()), kxx.shape()));
@@ -65,8 +65,8 @@ pub fn exact_root(root: &Mat, outputs: usize, kxx: &Mat, noise: f64) -> Result<E
     exact_in_place(root, outputs, kxx.clone(), || kxx.clone(), noise)
 }
 
-/// The same of a finite Kxx, whose lower triangle is read, that is overwritten; `again` makes it anew where C needs
-/// jitter.
+/// [`exact_root`] in the memory of Kxx, which is finite and of which the lower triangle is read. `again` makes Kxx once more
+/// where C needs jitter.
 pub(crate) fn exact_in_place(
     root: &Mat,
     outputs: usize,

@@ -8,8 +8,8 @@ use crate::scratch::Pooled;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-/// Nodes a dimension, at the most.
-const MOST_POINTS: usize = 64;
+/// The most nodes a dimension.
+const MAX_POINTS: usize = 64;
 
 /// H^Q nodes: H a dimension, exact for polynomials of degree 2H − 1 in each.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,9 +69,9 @@ fn normal_rule(points: usize) -> NormalRule {
     (nodes, weights)
 }
 
-/// The same, computed once for each H that is allowed.
+/// [`normal_rule`], computed once for each allowed H and kept.
 fn kept_rule(points: usize) -> Cow<'static, NormalRule> {
-    static RULES: [OnceLock<NormalRule>; MOST_POINTS + 1] = [const { OnceLock::new() }; MOST_POINTS + 1];
+    static RULES: [OnceLock<NormalRule>; MAX_POINTS + 1] = [const { OnceLock::new() }; MAX_POINTS + 1];
     match RULES.get(points) {
         Some(rule) => Cow::Borrowed(rule.get_or_init(|| normal_rule(points))),
         None => Cow::Owned(normal_rule(points)),
@@ -104,8 +104,8 @@ impl Rule for GaussHermite {
     }
     fn check_rule(&self, _: usize) -> Result<()> {
         match self.points {
-            1..=MOST_POINTS => Ok(()),
-            found => Err(Error::invalid("gauss_hermite", format!("points from 1 to {MOST_POINTS}"), found)),
+            1..=MAX_POINTS => Ok(()),
+            found => Err(Error::invalid("gauss_hermite", format!("points from 1 to {MAX_POINTS}"), found)),
         }
     }
 }

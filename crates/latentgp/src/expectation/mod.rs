@@ -42,6 +42,7 @@ pub use gauss_hermite::GaussHermite;
 pub use monte_carlo::{GivenDraws, MonteCarlo};
 pub use parse::{names, parse};
 pub use quasi_monte_carlo::QuasiMonteCarlo;
+pub(crate) use rule::DEFAULT_MAX_NODES;
 pub use rule::Rule;
 pub use unscented::{MinimalSkew, ScaledUnscented, Unscented};
 

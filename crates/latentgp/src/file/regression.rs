@@ -99,6 +99,11 @@ impl Store for TrainedRegression {
         Ok(file)
     }
 
+    fn verified(self) -> Result<Self> {
+        self.report.tells(self.model.log_evidence(None))?;
+        Ok(self)
+    }
+
     fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
         let h: Header = file.header_as()?;
         let classes = h.likelihood != "gaussian" && likelihood::named(&h.likelihood)?.kind == Kind::Classes;

@@ -1,5 +1,6 @@
 //! How a model was trained: one report for every model.
 
+use super::damaged;
 use crate::data::Scale;
 use crate::error::{Error, Result};
 use crate::fit::{Effort, Fitted};
@@ -8,6 +9,9 @@ use crate::optim::StopReason;
 use crate::recipe::Recipe;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// An evidence that is worked out anew is the same up to this part: other machines round in another way.
+const SAME: f64 = 1e-6;
 
 /// How a model was trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,6 +139,17 @@ impl Report {
                 "the fit has not converged ({reason}{gradient}); another seed, another scaling of the data or a larger \
                  noise to start from may help"
             )),
+        }
+    }
+
+    /// Errs where a model has another evidence than this report; a fit that was stopped has told none of its end.
+    pub(super) fn tells(&self, evidence: Result<f64>) -> Result<()> {
+        let close = |now: f64| (now - self.evidence).abs() <= SAME * self.evidence.abs().max(1.0);
+        match self.stop_reason == StopReason::Asked || evidence.is_ok_and(close) {
+            true => Ok(()),
+            false => {
+                Err(damaged("its parameters do not give the evidence of its training report; fit again"))
+            }
         }
     }
 

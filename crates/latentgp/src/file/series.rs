@@ -78,6 +78,11 @@ impl Store for TrainedSeries {
         Ok(file)
     }
 
+    fn verified(self) -> Result<Self> {
+        self.report.tells(self.model.log_evidence(None))?;
+        Ok(self)
+    }
+
     fn from_file_with(mut file: ModelFile, own: &Own) -> Result<Self> {
         let unknown = || damaged(format!("a `{}` is no model of series", file.kind));
         let restore = restorer(&file.kind).ok_or_else(unknown)?;

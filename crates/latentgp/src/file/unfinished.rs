@@ -38,7 +38,7 @@ pub(super) struct UnfinishedSpec {
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum How {
-    Recipe { recipe: Recipe, classes: usize },
+    Recipe { recipe: Box<Recipe>, classes: usize },
     Training { training: TrainingSpec, kernel: String },
 }
 
@@ -149,7 +149,7 @@ impl Unfinished {
         let classes = if let Data::Pairs { classes, .. } = &self.data { *classes } else { 0 };
         UnfinishedSpec {
             runs: self.runs.iter().enumerate().map(&mut put).collect(),
-            how: How::Recipe { recipe: self.recipe.clone(), classes },
+            how: How::Recipe { recipe: Box::new(self.recipe.clone()), classes },
             seconds: self.seconds,
         }
     }
@@ -158,7 +158,7 @@ impl Unfinished {
 impl UnfinishedSpec {
     pub(super) fn take(self, file: &mut ModelFile) -> Result<Unfinished> {
         let (recipe, classes) = match self.how {
-            How::Recipe { recipe, classes } => (recipe, classes),
+            How::Recipe { recipe, classes } => (*recipe, classes),
             How::Training { training, kernel } => (training.recipe(kernel), 0),
         };
         recipe.check()?;

@@ -6,7 +6,7 @@ use crate::blocks;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::optim::{Adam, AdamState, Lbfgs, LbfgsState, Objective, StopReason};
-use crate::param;
+use crate::param::{self, Parameterized};
 use serde::{Deserialize, Serialize};
 
 /// A gradient up to this part of what is minimised is small.
@@ -100,6 +100,11 @@ impl Run {
             flat: true,
             trace: Vec::new(),
         }
+    }
+
+    /// A run that begins with everything free where a model is.
+    pub fn from_model(model: &(impl Parameterized + ?Sized)) -> Self {
+        Run::new(0, Stage::Free, param::flatten(model))
     }
 
     /// Whether the noise and the kernel's variances are still held.
@@ -308,7 +313,6 @@ mod tests {
     use crate::kernel::Matern32;
     use crate::mat::Mat;
     use crate::model::{BayesianGplvm, Training};
-    use crate::param::Parameterized;
     use std::ops::ControlFlow;
     use std::sync::Mutex;
 
@@ -381,6 +385,18 @@ mod tests {
             let over = train(&plan, whole.runs.clone(), &|_| ControlFlow::Break(())).unwrap();
             same(&over, &whole);
         }
+    }
+
+    #[test]
+    fn a_run_from_a_fitted_model_begins_where_that_ended() {
+        let (training, y) = training("unscented");
+        let plan = Training { restarts: 1, ..training }.plan(&y, &Matern32::new(2));
+        let first = train(&plan, Vec::new(), &go_on).unwrap();
+        let more = train(&plan, vec![Run::from_model(&first.model)], &go_on).unwrap();
+        assert!(
+            more.evidence > first.evidence && more.trace[0] >= first.evidence - 1e-9 * first.evidence.abs()
+        );
+        assert!(more.iterations <= 12);
     }
 
     #[test]

@@ -11,17 +11,17 @@
 use smallvec::SmallVec;
 
 /// A short list, stored inline: describing a kernel of few columns allocates nothing.
-pub(crate) type Few<T> = SmallVec<[T; 12]>;
+pub(crate) type InlineVec<T> = SmallVec<[T; 12]>;
 
 /// One product of factors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Term {
     /// Parameters (their indices in θ) whose product multiplies the term.
-    pub(crate) scale: Few<usize>,
+    pub(crate) scale: InlineVec<usize>,
     /// Gaussian factors: input column, index of its lengthscale in θ.
-    pub(crate) gauss: Few<(usize, usize)>,
+    pub(crate) gauss: InlineVec<(usize, usize)>,
     /// Columns with a factor x_q z_q.
-    pub(crate) powers: Few<usize>,
+    pub(crate) powers: InlineVec<usize>,
     /// Whether the term is zero except between a point and itself (white noise).
     pub(crate) white: bool,
 }
@@ -53,7 +53,7 @@ impl Term {
 /// A sum of [`Term`]s.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClosedForm {
-    pub(crate) terms: Few<Term>,
+    pub(crate) terms: InlineVec<Term>,
 }
 
 impl ClosedForm {
@@ -62,7 +62,7 @@ impl ClosedForm {
         ClosedForm { terms: terms.into_iter().collect() }
     }
 
-    /// The same form where the parameters start `by` indices later in θ.
+    /// This form where the parameters start `by` indices later in θ.
     pub fn shifted(mut self, by: usize) -> Self {
         for term in &mut self.terms {
             term.scale.iter_mut().for_each(|i| *i += by);
@@ -71,7 +71,7 @@ impl ClosedForm {
         self
     }
 
-    /// The same form on the input columns `dims` of a wider input.
+    /// This form on the input columns `dims` of a wider input.
     pub fn on_dims(mut self, dims: &[usize]) -> Self {
         for term in &mut self.terms {
             term.gauss.iter_mut().for_each(|(q, _)| *q = dims[*q]);
@@ -82,7 +82,7 @@ impl ClosedForm {
 
     /// The product, multiplied out; `None` where two factors share a column.
     pub fn times(&self, other: &ClosedForm) -> Option<ClosedForm> {
-        let mut terms = Few::new();
+        let mut terms = InlineVec::new();
         for a in &self.terms {
             for b in &other.terms {
                 terms.push(a.times(b)?);

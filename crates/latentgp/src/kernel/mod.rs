@@ -38,7 +38,7 @@ mod white;
 
 pub use arc_sine::ArcSine;
 pub use auto::{Auto, Formula};
-pub(crate) use closed_form::Few;
+pub(crate) use closed_form::InlineVec;
 pub use closed_form::{ClosedForm, Term};
 pub use constant::Constant;
 pub use cosine::Cosine;
@@ -86,7 +86,7 @@ pub struct KernelGrad<'a> {
 }
 
 impl KernelGrad<'_> {
-    /// The same places, for a part whose parameters are `theta[from..to]`.
+    /// Where the gradient of a part of the kernel is added: the part's parameters are `theta[from..to]`.
     pub fn part(&mut self, from: usize, to: usize) -> KernelGrad<'_> {
         KernelGrad { theta: &mut self.theta[from..to], x: self.x.as_deref_mut(), z: self.z.as_deref_mut() }
     }
@@ -209,6 +209,12 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
         None
     }
 
+    /// The place among the parameters of a factor of the whole kernel, if it has one; its slope is then computed to all digits
+    /// where Kzz is nearly singular.
+    fn factor(&self) -> Option<usize> {
+        None
+    }
+
     /// What the kernel is put together from; a kernel of one's own is a leaf.
     fn structure(&self) -> Structure<'_> {
         Structure::Leaf
@@ -319,6 +325,9 @@ impl Kernel for Box<dyn Kernel> {
     }
     fn closed_form(&self) -> Option<ClosedForm> {
         (**self).closed_form()
+    }
+    fn factor(&self) -> Option<usize> {
+        (**self).factor()
     }
     fn structure(&self) -> Structure<'_> {
         (**self).structure()

@@ -4,8 +4,10 @@ use super::Kernel;
 use super::parse::{Built, Context, build, call};
 use super::syntax::{Item, Reason, Value};
 
-/// How many numbers a parsed kernel may hold.
-pub(super) const MAX_NUMBERS: usize = 1 << 24;
+/// How many numbers a parsed kernel may hold: gradients and the memory of an optimiser are some twenty times as many.
+pub(super) const MAX_NUMBERS: usize = 1 << 20;
+/// How many kernels an expression may put together.
+pub(super) const MAX_TERMS: usize = 256;
 /// How many arguments a call may have.
 const MAX_ARGUMENTS: usize = 1000;
 
@@ -48,7 +50,20 @@ impl<'a, 'c> Options<'a, 'c> {
                 self.context.budget = rest;
                 Ok(())
             }
-            None => Err(format!("`{}` would hold more than {MAX_NUMBERS} numbers", self.kernel)),
+            None => Err(format!(
+                "`{}` would hold more than {MAX_NUMBERS} numbers, with those of the kernels before it; take fewer columns or \
+                 smaller layers",
+                self.kernel
+            )),
+        }
+    }
+
+    /// Errs when there are more kernels than an expression may have.
+    pub fn count(&mut self) -> Built<()> {
+        self.context.terms += 1;
+        match self.context.terms > MAX_TERMS {
+            true => Err(format!("puts more than {MAX_TERMS} kernels together; take fewer")),
+            false => Ok(()),
         }
     }
 

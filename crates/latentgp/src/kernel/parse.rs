@@ -34,7 +34,7 @@ pub(super) const COMMON: [&str; 5] = ["fix", "bounds", "transform", "prior", "di
 ///
 /// `parse(&k.expression(), dim)` equals `k` for every kernel made of those in [`names`], to the last bit of
 /// every parameter. Errs, naming what is wrong and what would be right, on anything else; on text longer
-/// than 16 MiB, on brackets deeper than 64, and on more than about 2²⁴ parameters.
+/// than 16 MiB, on brackets deeper than 64, on more than 256 kernels, and on more than about 2²⁰ parameters.
 ///
 /// ```
 /// use latentgp::kernel::{Kernel, parse};
@@ -53,7 +53,7 @@ pub(super) fn parse_own(expression: &str, dim: usize, own: &Own) -> Result<Box<d
         if dim == 0 {
             return Err("a kernel needs inputs of at least one column, found 0".to_string());
         }
-        build(syntax::read(expression)?, dim, &mut Context { own, budget: MAX_NUMBERS })
+        build(syntax::read(expression)?, dim, &mut Context { own, budget: MAX_NUMBERS, terms: 0 })
     };
     build().map_err(|reason| Error::Parse { expression: excerpt(expression), reason })
 }
@@ -74,6 +74,8 @@ pub(super) struct Context<'a> {
     pub own: &'a Own,
     /// How many numbers the rest may hold.
     pub budget: usize,
+    /// How many kernels there are so far.
+    pub terms: usize,
 }
 
 /// The kernel of a tree, for `dim` columns, of no more numbers than the budget, which it uses up.
@@ -111,6 +113,7 @@ pub(super) fn call(
         return Err(format!("unknown kernel `{name}`{}; known are {}", hint(name, &known), known.join(", ")));
     }
     let mut options = Options::new(name, items, dim, context)?;
+    options.count()?;
     let dims = options.dims()?;
     options.dim = dims.as_ref().map_or(dim, Vec::len);
     options.spend(options.dim.saturating_add(OVERHEAD))?;

@@ -1,6 +1,6 @@
 //! k = ∏_i k_i.
 
-use super::{ClosedForm, Few, Kernel, KernelGrad, PointGrad, Structure, sum};
+use super::{ClosedForm, InlineVec, Kernel, KernelGrad, PointGrad, Structure, sum};
 use crate::mat::Mat;
 use crate::param::{Param, Parameterized};
 
@@ -25,7 +25,7 @@ impl Product {
     }
 
     /// K of every part, one after the other.
-    fn blocks(&self, rows: usize, cols: usize, block: impl Fn(&dyn Kernel, &mut Mat)) -> Few<Mat> {
+    fn blocks(&self, rows: usize, cols: usize, block: impl Fn(&dyn Kernel, &mut Mat)) -> InlineVec<Mat> {
         self.parts
             .iter()
             .map(|k| {
@@ -70,7 +70,7 @@ impl Kernel for Product {
 
     fn eval_adjoint(&self, x: &[f64], z: &[f64], bar: f64, grad: PointGrad<'_>) {
         let at = sum::offsets(&self.parts);
-        let values: Few<f64> = self.parts.iter().map(|k| k.eval(x, z)).collect();
+        let values: InlineVec<f64> = self.parts.iter().map(|k| k.eval(x, z)).collect();
         for (i, k) in self.parts.iter().enumerate() {
             let others: f64 = values.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, v)| v).product();
             let theta = &mut grad.theta[at[i]..at[i + 1]];

@@ -3,7 +3,7 @@
 //! The distance and its adjoint are written once; a kernel is its [`Shape`] κ. Derivatives are taken in
 //! r², where those of Matérn 3/2 and 5/2 stay finite at zero.
 
-use super::{ClosedForm, Few, Kernel, KernelGrad, PointGrad, Term, expression, place};
+use super::{ClosedForm, InlineVec, Kernel, KernelGrad, PointGrad, Term, expression, place};
 use crate::fast::FastKernel;
 use crate::fast::stationary::{self, Form};
 use crate::mat::Mat;
@@ -213,6 +213,10 @@ impl<S: Shape> Kernel for Stationary<S> {
         }
     }
 
+    fn factor(&self) -> Option<usize> {
+        Some(0)
+    }
+
     fn expression(&self) -> String {
         let options = if self.is_ard() { vec![] } else { vec!["ard=false".to_string()] };
         let mut params = vec![
@@ -260,7 +264,7 @@ impl<S: Shape> Kernel for Stationary<S> {
 
     fn closed_form(&self) -> Option<ClosedForm> {
         let lengthscales = self.lengthscale.len();
-        let gauss: Few<_> = (0..self.dim).map(|q| (q, 1 + place(lengthscales, q))).collect();
+        let gauss: InlineVec<_> = (0..self.dim).map(|q| (q, 1 + place(lengthscales, q))).collect();
         matches!(S::FORM, Form::Rbf).then(|| ClosedForm::new([Term::new(&[0], &gauss, &[])]))
     }
 

@@ -17,23 +17,23 @@ use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
-/// Matrices up to this size are not worth the parts.
+/// Matrices up to this size are factored faster by one thread.
 pub(crate) const SMALL: usize = 256;
 /// Rows of a block.
 const ROWS: usize = 96;
-/// Bytes of room that a factor finds without asking for any.
-const FEW_BYTES: usize = 1024;
+/// Factors that need at most this many bytes of working memory take it from the stack.
+const STACK_BYTES: usize = 1024;
 
 /// Rows as a matrix to write to.
 fn rows_mut(rows: &mut [f64], cols: usize) -> MatMut<'_, f64> {
     MatMut::from_row_major_slice_mut(rows, rows.len() / cols, cols)
 }
 
-/// Factors one block where it stands; tells whether it is positive definite.
+/// Factors one block in place; false where it is not positive definite.
 fn factor_block(block: MatMut<'_, f64>) -> bool {
     let scratch = llt::factor::cholesky_in_place_scratch::<f64>(block.nrows(), Par::Seq, Default::default());
-    let (mut few, mut many) = ([MaybeUninit::uninit(); FEW_BYTES], None);
-    let stack = match scratch.unaligned_bytes_required() <= FEW_BYTES {
+    let (mut few, mut many) = ([MaybeUninit::uninit(); STACK_BYTES], None);
+    let stack = match scratch.unaligned_bytes_required() <= STACK_BYTES {
         true => MemStack::new(&mut few),
         false => MemStack::new(many.insert(MemBuffer::new(scratch))),
     };
@@ -42,7 +42,7 @@ fn factor_block(block: MatMut<'_, f64>) -> bool {
     done.is_ok()
 }
 
-/// A ← L, reading and writing the lower triangle; tells whether A is positive definite.
+/// A ← L, reading and writing the lower triangle; false where A is not positive definite.
 pub(super) fn factor(a: &mut Mat) -> bool {
     let n = a.rows();
     if n <= SMALL {
@@ -56,7 +56,7 @@ pub(super) fn factor(a: &mut Mat) -> bool {
         if !factor_block(rows_mut(own, n).subcols_mut(from, to - from)) {
             return false;
         }
-        // Updates of the blocks before wrote above the diagonal as well.
+        // The updates of earlier blocks also wrote above the diagonal.
         for (i, row) in own.chunks_exact_mut(n).enumerate() {
             row[from + i + 1..to].fill(0.0);
         }
@@ -66,7 +66,7 @@ pub(super) fn factor(a: &mut Mat) -> bool {
             triangular_solve::solve_lower_triangular_in_place(own, block.transpose_mut(), Par::Seq);
             clear_registers();
         });
-        // Tasks read each other's rows of the panel: a copy that nobody writes to.
+        // Tasks read each other's rows of the panel, so they read a copy that nobody writes.
         panel.resize(n - to, to - from);
         for (i, row) in below.chunks_exact(n).enumerate() {
             panel.row_mut(i).copy_from_slice(&row[from..to]);

@@ -29,7 +29,7 @@ impl Cholesky {
         Self::in_place(scratch::copied(a), || scratch::copied(a), what)
     }
 
-    /// Does so in the memory of `a`; `again` computes it anew where jitter is needed.
+    /// [`with_jitter`](Self::with_jitter) in the memory of `a`. `again` computes A once more for each jitter that is tried.
     pub(crate) fn in_place(a: Mat, again: impl Fn() -> Mat, what: &str) -> Result<Self> {
         let diagonal = a.trace() / a.rows() as f64;
         if let Some(done) = Self::try_with(a, 0.0) {

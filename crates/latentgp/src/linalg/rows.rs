@@ -84,7 +84,7 @@ fn dots<I: Instructions, const L: usize, const COLS: usize>(
             }
         }
     }
-    // Half a register may be left.
+    // The numbers beyond the last whole register.
     let rest = n * L..a[0].len();
     let mut dots = [[0.0; COLS]; ROWS];
     for r in 0..ROWS {
@@ -98,14 +98,15 @@ fn dots<I: Instructions, const L: usize, const COLS: usize>(
 
 /// A matrix that is solved for has a multiple of this many columns: two registers on most machines.
 const COLUMNS: usize = 8;
-/// So many rows are solved for at a time: ten sums keep the machine busy, and fit its registers.
-const FIVE: usize = 5;
+/// Rows of the factor that are solved together: with two registers of columns, ten sums keep the machine busy and fit its
+/// registers.
+const SOLVE_ROWS: usize = 5;
 
 /// A lower triangular matrix that solves for many others.
 pub(super) struct Solver {
     m: usize,
-    /// Five rows at a time, column after column up to the diagonal; rows beyond the last are zeros.
-    fives: Buffer<[f64; FIVE]>,
+    /// The rows of L in groups, each group column after column up to the diagonal. Rows beyond the last are zeros.
+    groups: Buffer<[f64; SOLVE_ROWS]>,
     /// 1/L_ii.
     inverse: Buffer<f64>,
 }
@@ -115,14 +116,14 @@ impl Solver {
     pub fn new(l: &Mat) -> Option<Self> {
         let m = l.rows();
         let at = |i: usize, j: usize| if i < m { l[(i, j)] } else { 0.0 };
-        let five = |top: usize, j: usize| std::array::from_fn(|r| at(top + r, j));
-        let columns = |top: usize| 0..(top + FIVE).min(m);
-        let tops = || (0..m).step_by(FIVE);
+        let group = |top: usize, j: usize| std::array::from_fn(|r| at(top + r, j));
+        let columns = |top: usize| 0..(top + SOLVE_ROWS).min(m);
+        let tops = || (0..m).step_by(SOLVE_ROWS);
         (1..=MAX_ROWS).contains(&m).then(|| {
-            let mut fives = Buffer::filled([0.0; FIVE], tops().map(|top| columns(top).len()).sum());
-            let all = tops().flat_map(|top| columns(top).map(move |j| five(top, j)));
-            fives.iter_mut().zip(all).for_each(|(to, five)| *to = five);
-            Solver { m, fives, inverse: Buffer::of((0..m).map(|i| 1.0 / l[(i, i)])) }
+            let mut groups = Buffer::filled([0.0; SOLVE_ROWS], tops().map(|top| columns(top).len()).sum());
+            let all = tops().flat_map(|top| columns(top).map(move |j| group(top, j)));
+            groups.iter_mut().zip(all).for_each(|(to, group)| *to = group);
+            Solver { m, groups, inverse: Buffer::of((0..m).map(|i| 1.0 / l[(i, i)])) }
         })
     }
 
@@ -159,50 +160,50 @@ impl Laned for Solve<'_> {
 }
 
 impl Solve<'_> {
-    /// V registers of columns from `at` on.
+    /// Solves for V registers of columns, from register `at` on.
     #[inline(always)]
     fn columns<I: Instructions, const L: usize, const V: usize>(&mut self, at: usize) {
-        let Solver { m, fives, inverse } = self.l;
+        let Solver { m, groups, inverse } = self.l;
         let registers = self.b.cols() / L;
         let b: &[Lanes<I, L>] = Numbers::read(self.b.as_slice());
         let out: &mut [Lanes<I, L>] = Numbers::read_mut(self.out.as_mut_slice());
-        let mut rest = &fives[..];
-        for top in (0..*m).step_by(FIVE) {
-            let rows = FIVE.min(m - top);
+        let mut rest = &groups[..];
+        for top in (0..*m).step_by(SOLVE_ROWS) {
+            let rows = SOLVE_ROWS.min(m - top);
             let (panel, others) = rest.split_at(top + rows);
             let (above, own) = panel.split_at(top);
             rest = others;
-            let mut sums: [[Lanes<I, L>; V]; FIVE] = std::array::from_fn(|r| {
+            let mut sums: [[Lanes<I, L>; V]; SOLVE_ROWS] = std::array::from_fn(|r| {
                 let from = (top + r).min(m - 1) * registers + at;
                 std::array::from_fn(|v| b[from + v])
             });
-            for (five, line) in above.iter().zip(out.chunks_exact(registers)) {
-                less(&mut sums, five, &std::array::from_fn(|v| line[at + v]), 0);
+            for (group, line) in above.iter().zip(out.chunks_exact(registers)) {
+                subtract(&mut sums, group, &std::array::from_fn(|v| line[at + v]), 0);
             }
-            for r in 0..FIVE {
-                let Some(five) = own.get(r) else { break };
+            for r in 0..SOLVE_ROWS {
+                let Some(group) = own.get(r) else { break };
                 let (by, to) = (inverse[top + r], &mut out[(top + r) * registers + at..]);
                 let mut line = sums[r];
                 for v in 0..V {
                     line[v] = line[v] * by;
                     to[v] = line[v];
                 }
-                less(&mut sums, five, &line, r + 1);
+                subtract(&mut sums, group, &line, r + 1);
             }
         }
     }
 }
 
-/// sums − five lineᵀ, from row `from` on.
+/// sums ← sums − group · lineᵀ, from row `from` of the group on.
 #[inline(always)]
-fn less<I: Instructions, const L: usize, const V: usize>(
-    sums: &mut [[Lanes<I, L>; V]; FIVE],
-    five: &[f64; FIVE],
+fn subtract<I: Instructions, const L: usize, const V: usize>(
+    sums: &mut [[Lanes<I, L>; V]; SOLVE_ROWS],
+    group: &[f64; SOLVE_ROWS],
     line: &[Lanes<I, L>; V],
     from: usize,
 ) {
-    for r in from..FIVE {
-        let by = Lanes::all(five[r]);
+    for r in from..SOLVE_ROWS {
+        let by = Lanes::all(group[r]);
         for v in 0..V {
             sums[r][v] = by.neg_mul_add(line[v], sums[r][v]);
         }

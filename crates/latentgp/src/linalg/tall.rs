@@ -10,13 +10,13 @@ use crate::mat::Mat;
 use crate::scratch::{self, Buffer};
 use std::ops::Range;
 
-/// The rows of a tile: as many sums as keep the machine busy and fit its registers. Eight where a line is one register, or
-/// registers are many.
-const FIVE: usize = 5;
-const EIGHT: usize = 8;
+/// The rows of a tile: as many sums as keep the machine busy and fit its registers.
+const TILE_ROWS: usize = 5;
+/// The rows of a tile where a line is one register, or the machine has 32 registers.
+const TALL_TILE_ROWS: usize = 8;
 /// A panel of products a bᵀ has at most this many lines: 16 KB of two registers of four numbers, 48 KB of three of eight.
 const NT_LINES: usize = 256;
-/// So many rows are multiplied by all panels before the next ones are: a multiple of both tiles.
+/// This many rows are multiplied by all panels before the next rows are. It is a multiple of the rows of both tiles.
 const ROWS: usize = 40;
 /// A panel of products aᵀb has this many lines.
 const TN_LINES: usize = 80;
@@ -67,31 +67,31 @@ impl Laned for Tn<'_> {
     #[inline(always)]
     fn run<I: Instructions, const L: usize>(self) {
         let (m, d) = (self.out.rows(), self.out.cols());
-        let (tiles, width) = (m.div_ceil(FIVE), widest(L).0 * L);
-        let mut fives = Buffer::filled([0.0; FIVE], tiles * TN_LINES);
+        let (tiles, width) = (m.div_ceil(TILE_ROWS), widest(L).0 * L);
+        let mut packed = Buffer::filled([0.0; TILE_ROWS], tiles * TN_LINES);
         let mut panel = Buffer::<f64>::any(TN_LINES * width);
-        let mut sums = Buffer::<f64>::any(tiles * FIVE * d.next_multiple_of(L));
+        let mut sums = Buffer::<f64>::any(tiles * TILE_ROWS * d.next_multiple_of(L));
         let chunks = self.a.chunks(TN_LINES * m).zip(self.b.chunks(TN_LINES * self.stride));
         for (c, (a, b)) in chunks.enumerate() {
             for (k, row) in a.chunks_exact(m).enumerate() {
                 let (whole, rest) = row.as_chunks();
-                whole.iter().enumerate().for_each(|(t, own)| fives[t * TN_LINES + k] = *own);
+                whole.iter().enumerate().for_each(|(t, own)| packed[t * TN_LINES + k] = *own);
                 if !rest.is_empty() {
-                    fives[whole.len() * TN_LINES + k][..rest.len()].copy_from_slice(rest);
+                    packed[whole.len() * TN_LINES + k][..rest.len()].copy_from_slice(rest);
                 }
             }
-            let panels = (0..d).step_by(width).zip(sums.chunks_mut(tiles * FIVE * width));
+            let panels = (0..d).step_by(width).zip(sums.chunks_mut(tiles * TILE_ROWS * width));
             for (left, sums) in panels {
                 let rows = Rows { b, left, first: c == 0, of: &self };
                 match (d - left).div_ceil(L).min(widest(L).0) {
-                    1 => rows.along::<I, L, 1>(&fives, &mut panel, sums),
-                    3 if L == 8 => rows.along::<I, L, 3>(&fives, &mut panel, sums),
-                    4 if L == 8 => rows.along::<I, L, 4>(&fives, &mut panel, sums),
-                    _ => rows.along::<I, L, 2>(&fives, &mut panel, sums),
+                    1 => rows.along::<I, L, 1>(&packed, &mut panel, sums),
+                    3 if L == 8 => rows.along::<I, L, 3>(&packed, &mut panel, sums),
+                    4 if L == 8 => rows.along::<I, L, 4>(&packed, &mut panel, sums),
+                    _ => rows.along::<I, L, 2>(&packed, &mut panel, sums),
                 }
             }
         }
-        for (left, sums) in (0..d).step_by(width).zip(sums.chunks(tiles * FIVE * width)) {
+        for (left, sums) in (0..d).step_by(width).zip(sums.chunks(tiles * TILE_ROWS * width)) {
             let own = left..(left + width).min(d);
             for (r, sums) in (0..m).zip(sums.chunks_exact(own.len().next_multiple_of(L))) {
                 self.out.row_mut(r)[own.clone()].copy_from_slice(&sums[..own.len()]);
@@ -100,10 +100,13 @@ impl Laned for Tn<'_> {
     }
 }
 
-/// What a tile does besides its sums: copy the lines of b to the panel, nothing, both copy and prefetch, or prefetch.
+/// A tile copies the lines of b to the panel as it uses them.
 const COPY: u8 = 0;
+/// A tile only reads the panel.
 const READ: u8 = 1;
+/// A tile copies lines to the panel and prefetches others.
 const COPY_AND_FETCH: u8 = 2;
+/// A tile reads the panel and prefetches lines of b.
 const FETCH: u8 = 3;
 
 /// Some rows of b, and the first column of a panel of them.
@@ -122,7 +125,7 @@ impl Rows<'_, '_> {
     #[inline(always)]
     fn along<I: Instructions, const L: usize, const V: usize>(
         &self,
-        fives: &[[f64; FIVE]],
+        packed: &[[f64; TILE_ROWS]],
         panel: &mut [f64],
         sums: &mut [f64],
     ) {
@@ -140,22 +143,22 @@ impl Rows<'_, '_> {
                 }
             }
         }
-        let sums: &mut [[[Lanes<I, L>; V]; FIVE]] = Numbers::read_mut(sums);
+        let sums: &mut [[[Lanes<I, L>; V]; TILE_ROWS]] = Numbers::read_mut(sums);
         let only = sums.len() == 1;
-        for (t, (fives, sums)) in fives.chunks_exact(TN_LINES).zip(sums).enumerate() {
+        for (t, (packed, sums)) in packed.chunks_exact(TN_LINES).zip(sums).enumerate() {
             let new = match t {
                 0 if whole && only => {
-                    self.tile::<I, L, V, COPY_AND_FETCH>(fives, panel, from, (next, stride))
+                    self.tile::<I, L, V, COPY_AND_FETCH>(packed, panel, from, (next, stride))
                 }
-                0 if whole => self.tile::<I, L, V, COPY>(fives, panel, from, (0, 0)),
-                1 => self.tile::<I, L, V, FETCH>(fives, panel, from, (next, stride)),
+                0 if whole => self.tile::<I, L, V, COPY>(packed, panel, from, (0, 0)),
+                1 => self.tile::<I, L, V, FETCH>(packed, panel, from, (next, stride)),
                 2 if d == stride => {
                     let ahead = (b.len() + self.left * TN_LINES, V * L);
-                    self.tile::<I, L, V, FETCH>(fives, panel, from, ahead)
+                    self.tile::<I, L, V, FETCH>(packed, panel, from, ahead)
                 }
-                _ => self.tile::<I, L, V, READ>(fives, panel, from, (0, 0)),
+                _ => self.tile::<I, L, V, READ>(packed, panel, from, (0, 0)),
             };
-            for r in 0..FIVE {
+            for r in 0..TILE_ROWS {
                 for v in 0..V {
                     sums[r][v] = if self.first { new[r][v] } else { sums[r][v] + new[r][v] };
                 }
@@ -167,13 +170,13 @@ impl Rows<'_, '_> {
     #[inline(always)]
     fn tile<I: Instructions, const L: usize, const V: usize, const KIND: u8>(
         &self,
-        fives: &[[f64; FIVE]],
+        packed: &[[f64; TILE_ROWS]],
         panel: &mut [[Lanes<I, L>; V]],
         from: usize,
         (mut ahead, step): (usize, usize),
-    ) -> [[Lanes<I, L>; V]; FIVE] {
-        let mut sums = [[Lanes::ZERO; V]; FIVE];
-        for ((five, line), row) in fives.iter().zip(panel).zip(self.b.chunks_exact(self.of.stride)) {
+    ) -> [[Lanes<I, L>; V]; TILE_ROWS] {
+        let mut sums = [[Lanes::ZERO; V]; TILE_ROWS];
+        for ((group, line), row) in packed.iter().zip(panel).zip(self.b.chunks_exact(self.of.stride)) {
             if KIND == COPY || KIND == COPY_AND_FETCH {
                 let own: &[[Lanes<I, L>; V]] = Numbers::read(&row[from..from + V * L]);
                 *line = own[0];
@@ -184,7 +187,7 @@ impl Rows<'_, '_> {
                 }
                 ahead += step;
             }
-            add_line(*five, line, &mut sums);
+            add_line(*group, line, &mut sums);
         }
         sums
     }
@@ -260,10 +263,14 @@ impl Laned for Nt<'_> {
                     rest = others;
                     let own = (lines.clone(), registers.start * L..(registers.end * L).min(m));
                     match registers.len() {
-                        1 => self.b.along::<I, L, 1, EIGHT>(self.scale, a, panel, own, out),
-                        2 if L == 8 => self.b.along::<I, L, 2, EIGHT>(self.scale, a, panel, own, out),
-                        3 if L == 8 => self.b.along::<I, L, 3, EIGHT>(self.scale, a, panel, own, out),
-                        _ => self.b.along::<I, L, 2, FIVE>(self.scale, a, panel, own, out),
+                        1 => self.b.along::<I, L, 1, TALL_TILE_ROWS>(self.scale, a, panel, own, out),
+                        2 if L == 8 => {
+                            self.b.along::<I, L, 2, TALL_TILE_ROWS>(self.scale, a, panel, own, out)
+                        }
+                        3 if L == 8 => {
+                            self.b.along::<I, L, 3, TALL_TILE_ROWS>(self.scale, a, panel, own, out)
+                        }
+                        _ => self.b.along::<I, L, 2, TILE_ROWS>(self.scale, a, panel, own, out),
                     }
                 }
             }

@@ -18,10 +18,12 @@ pub(crate) use regression::restore as restore_regression;
 pub use regression::*;
 pub use series::narx::{self, Narx, NarxOptions};
 pub use series::{SeriesModel, Windows};
+pub use shared::init::{InducingInit, Init};
 pub use shared::noise::{NOISE_FLOOR, NoiseKind, noise_at_floor};
 pub use shared::outputs::Outputs;
 pub use shared::prior;
 pub use shared::sparse_bound::Jitter;
+pub(crate) use shared::supervised::check_range;
 pub use shared::supervised::{LARGEST, Supervised, beyond_range};
 pub use shared::uncertain_inputs::{ErrorEvidence, InputOptions, ReadCells, Treatment, UncertainInputs};
 

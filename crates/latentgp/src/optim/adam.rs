@@ -7,7 +7,7 @@
 //!
 //! Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015, algorithm 1.
 
-use super::{Objective, Optimizer, Report, State, Step, StopReason, Watch};
+use super::{Limits, Objective, Optimizer, Report, State, Step, StopReason, Watch};
 use super::{evaluate, evaluate_first, max_abs, norm, require, run};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,7 @@ impl Adam {
     pub fn step(&self, state: &mut AdamState, f: &mut Objective<'_>) -> Result<Option<StopReason>> {
         self.check()?;
         state.prepare()?;
-        if let Some(stop) = self.limits(state) {
+        if let Some(stop) = state.over(self.limits()) {
             return Ok(Some(stop));
         }
         self.aim(state);
@@ -187,15 +187,11 @@ impl Adam {
         require(tolerance >= 0.0, "value_tolerance of Adam", "0 or more", tolerance)
     }
 
-    fn limits(&self, state: &AdamState) -> Option<StopReason> {
-        if max_abs(&state.gradient) <= self.gradient_tolerance {
-            Some(StopReason::Gradient)
-        } else if state.iteration >= self.max_iterations {
-            Some(StopReason::MaxIterations)
-        } else if state.evaluations >= self.max_evaluations {
-            Some(StopReason::MaxEvaluations)
-        } else {
-            None
+    fn limits(&self) -> Limits {
+        Limits {
+            gradient_tolerance: self.gradient_tolerance,
+            max_iterations: self.max_iterations,
+            max_evaluations: self.max_evaluations,
         }
     }
 
@@ -225,7 +221,7 @@ impl Adam {
         state.iteration += 1;
         state.smoothed = self.smoothing * state.smoothed + (1.0 - self.smoothing) * value;
         let still = state.iteration.is_multiple_of(self.window) && self.is_still(state);
-        self.limits(state).or(still.then_some(StopReason::Value))
+        state.over(self.limits()).or(still.then_some(StopReason::Value))
     }
 
     /// Looks at the smoothed value, and remembers it for the next look.

@@ -24,11 +24,12 @@ use crate::fast::vmath::{Instructions, Laned, Lanes, Vectorized, fma, in_lanes, 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Vectors of so many numbers are long: a history of them leaves the caches, and other threads bring it sooner.
+/// Vectors of at least this many numbers are multiplied and summed by several threads: a history of them does not fit the
+/// caches.
 const LONG: usize = 1 << 15;
-/// Numbers of a vector that are met by all others before the next ones are.
+/// Numbers in a piece of the vectors. All products of a piece are taken while it is in the cache.
 const PIECE: usize = 1024;
-/// Sums of a product side by side.
+/// A product is summed in this many independent accumulators.
 const LANES: usize = 8;
 /// What a pair is multiplied with: sᵀg, yᵀg, and s and y with the newest y.
 const PRODUCTS: usize = 4;
@@ -40,7 +41,7 @@ pub struct History {
     pub memory: usize,
     /// How many pairs are kept.
     pub pairs: usize,
-    /// The place of the next pair.
+    /// The slot of the next pair.
     pub next: usize,
     /// The changes of u, `memory` × n.
     pub s: Vec<f64>,
@@ -88,12 +89,12 @@ impl History {
         Err(Error::shape("the history of L-BFGS", expected, found))
     }
 
-    /// The places of the pairs, the newest first.
-    fn places(&self) -> impl DoubleEndedIterator<Item = usize> {
+    /// The slots of the pairs, the newest first.
+    fn slots(&self) -> impl DoubleEndedIterator<Item = usize> {
         (0..self.pairs).map(|age| self.at(age))
     }
 
-    /// The place of the pair of that age.
+    /// The slot of the pair of that age; the newest has age 0.
     fn at(&self, age: usize) -> usize {
         (self.next + self.memory - 1 - age) % self.memory
     }
@@ -108,9 +109,9 @@ impl History {
 
     fn by_products(&self, g: &mut [f64], work: &mut Products) {
         let newest = self.at(0);
-        for place in self.places().filter(|place| *place != newest) {
-            if work.rho[place] != self.rho[place] {
-                work.multiply(self, g, place);
+        for slot in self.slots().filter(|slot| *slot != newest) {
+            if work.rho[slot] != self.rho[slot] {
+                work.multiply(self, g, slot);
             }
         }
         work.multiply(self, g, newest);
@@ -118,7 +119,7 @@ impl History {
         work.combine(self, g);
     }
 
-    /// Keeps a pair in place of the oldest, unless its curvature sᵀy is not positive beside `descent` = −sᵀg.
+    /// Keeps a pair in slot of the oldest, unless its curvature sᵀy is not positive beside `descent` = −sᵀg.
     pub(super) fn push(&mut self, s: &[f64], y: &[f64], descent: f64) {
         let n = s.len();
         let (sy, yy) = (dot(s, y), dot(y, y));
@@ -141,7 +142,7 @@ impl History {
     }
 }
 
-/// The two loops as they are written, but that a vector is added while the product with the next one is taken.
+/// The two loops as they are written, except that one pass adds a vector and takes the product with the next one.
 struct TwoLoops<'a> {
     of: &'a History,
     g: &'a mut [f64],
@@ -165,14 +166,14 @@ impl TwoLoops<'_> {
         let TwoLoops { of, g, alpha } = self;
         let n = g.len();
         let (s, y) = (|i: usize| &of.s[i * n..][..n], |i: usize| &of.y[i * n..][..n]);
-        // What is still to be added.
+        // The weight of the vector that the next pass adds, and the vector.
         let (mut by, mut to_add) = (0.0, y(of.at(0)));
-        for i in of.places() {
+        for i in of.slots() {
             alpha[i] = of.rho[i] * add_and_dot::<I, L, V>(g, by, to_add, 1.0, s(i));
             (by, to_add) = (-alpha[i], y(i));
         }
         let mut scale = of.gamma;
-        for i in of.places().rev() {
+        for i in of.slots().rev() {
             let beta = of.rho[i] * add_and_dot::<I, L, V>(g, by, to_add, scale, y(i));
             (by, to_add, scale) = (alpha[i] - beta, s(i), 1.0);
         }
@@ -206,25 +207,25 @@ fn add_and_dot<I: Instructions, const L: usize, const V: usize>(
     sums.iter().flat_map(|sums| sums.0).sum::<f64>() + rest
 }
 
-/// Products of the pairs with each other, by their places, and room to work in.
+/// Products of the pairs with each other, by slots, and working memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Products {
     /// sᵢᵀyⱼ where j is not older than i, and yᵢᵀyⱼ.
     sy: Vec<f64>,
     yy: Vec<f64>,
-    /// ρ of each pair when it was multiplied: another pair has another.
+    /// ρ of each pair when its products were taken. A slot with another ρ has a new pair, whose products are missing.
     rho: Vec<f64>,
     /// The products of each pair, and those of each piece.
     sums: Vec<[f64; PRODUCTS]>,
     parts: Vec<[f64; PRODUCTS]>,
-    /// The places, the newest first; α, and the weights of s and y, by their places.
+    /// The slots, the newest first; by slots, α and the weights of s and y.
     order: Vec<usize>,
     alpha: Vec<f64>,
     weights: Vec<[f64; 2]>,
 }
 
 impl Products {
-    /// Makes room for so many pairs of n numbers.
+    /// Makes room for `memory` pairs of n numbers.
     pub fn prepare(&mut self, memory: usize, n: usize) {
         self.alpha.resize(memory, 0.0);
         if n >= LONG && (self.sums.len() != memory || self.parts.len() != memory * n.div_ceil(PIECE)) {
@@ -246,10 +247,10 @@ impl Products {
         }
     }
 
-    /// The products of all pairs with g and with y of the pair at a place, piece by piece.
-    fn multiply(&mut self, of: &History, g: &[f64], place: usize) {
+    /// The products of all pairs with g and with y of the pair in a slot, piece by piece.
+    fn multiply(&mut self, of: &History, g: &[f64], slot: usize) {
         let (n, m) = (g.len(), of.memory);
-        let y = &of.y[place * n..][..n];
+        let y = &of.y[slot * n..][..n];
         let one = |piece: usize, sums: &mut [[f64; PRODUCTS]]| {
             let at = piece * PIECE..((piece + 1) * PIECE).min(n);
             vectorize(Multiply { of, g, y, at, sums: &mut sums[..of.pairs] });
@@ -261,11 +262,11 @@ impl Products {
                 (0..PRODUCTS).for_each(|k| sum[k] += part[k]);
             }
         }
-        self.rho[place] = of.rho[place];
+        self.rho[slot] = of.rho[slot];
         for (i, [_, _, sy, yy]) in self.sums[..of.pairs].iter().enumerate() {
-            self.sy[i * m + place] = *sy;
-            self.yy[i * m + place] = *yy;
-            self.yy[place * m + i] = *yy;
+            self.sy[i * m + slot] = *sy;
+            self.yy[i * m + slot] = *yy;
+            self.yy[slot * m + i] = *yy;
         }
     }
 
@@ -273,7 +274,7 @@ impl Products {
     fn weigh(&mut self, of: &History) {
         let Products { sy, yy, sums, order, alpha, weights, .. } = self;
         let (m, order) = (of.memory, &mut order[..of.pairs]);
-        order.iter_mut().zip(of.places()).for_each(|(to, place)| *to = place);
+        order.iter_mut().zip(of.slots()).for_each(|(to, slot)| *to = slot);
         for (age, &i) in order.iter().enumerate() {
             let newer = order[..age].iter();
             let rest = newer.fold(sums[i][0], |rest, &j| rest - alpha[j] * sy[i * m + j]);
@@ -415,13 +416,13 @@ mod tests {
         let add =
             |g: &mut [f64], by: f64, from: &[f64]| g.iter_mut().zip(from).for_each(|(g, v)| *g += by * v);
         let mut alpha = vec![0.0; of.memory];
-        for i in of.places() {
+        for i in of.slots() {
             let (s, y, rho) = pair(i);
             alpha[i] = rho * dot(s, g);
             add(g, -alpha[i], y);
         }
         g.iter_mut().for_each(|g| *g *= of.gamma);
-        for i in of.places().rev() {
+        for i in of.slots().rev() {
             let (s, y, rho) = pair(i);
             add(g, alpha[i] - rho * dot(y, g), s);
         }

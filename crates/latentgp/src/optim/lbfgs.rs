@@ -10,7 +10,7 @@
 
 use super::history::{History, Products};
 use super::line_search::{LineSearch, Verdict};
-use super::{Objective, Optimizer, Report, State, Step, StopReason, Watch};
+use super::{Limits, Objective, Optimizer, Report, State, Step, StopReason, Watch};
 use super::{dot, evaluate, evaluate_first, max_abs, norm, require, run};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,8 @@ pub struct LbfgsState {
     work: Work,
 }
 
-/// Working memory for one iteration; nothing in it outlives a step but products of the history, which are made anew where they are missing.
+/// Working memory for one iteration. Only the products of the history outlive a step; they are computed again where they are
+/// missing.
 #[derive(Clone, Debug, Default)]
 struct Work {
     direction: Vec<f64>,
@@ -87,7 +88,7 @@ struct Work {
     trial_gradient: Vec<f64>,
     found: Vec<f64>,
     found_gradient: Vec<f64>,
-    /// In a box, as a state is kept beside smaller things.
+    /// In a box, as an enum holds a state beside smaller variants.
     products: Box<Products>,
 }
 
@@ -131,7 +132,7 @@ impl Lbfgs {
     pub fn step(&self, state: &mut LbfgsState, f: &mut Objective<'_>) -> Result<Option<StopReason>> {
         self.check()?;
         state.prepare()?;
-        if let Some(stop) = self.limits(state) {
+        if let Some(stop) = state.over(self.limits()) {
             return Ok(Some(stop));
         }
         loop {
@@ -173,15 +174,11 @@ impl Lbfgs {
         require(0.0 < c1 && c1 < c2, "sufficient_decrease of L-BFGS", "between 0 and curvature", c1)
     }
 
-    fn limits(&self, state: &LbfgsState) -> Option<StopReason> {
-        if max_abs(&state.gradient) <= self.gradient_tolerance {
-            Some(StopReason::Gradient)
-        } else if state.iteration >= self.max_iterations {
-            Some(StopReason::MaxIterations)
-        } else if state.evaluations >= self.max_evaluations {
-            Some(StopReason::MaxEvaluations)
-        } else {
-            None
+    fn limits(&self) -> Limits {
+        Limits {
+            gradient_tolerance: self.gradient_tolerance,
+            max_iterations: self.max_iterations,
+            max_evaluations: self.max_evaluations,
         }
     }
 
@@ -236,12 +233,12 @@ impl Lbfgs {
         state.iteration += 1;
         let scale = before.abs().max(found.value.abs()).max(1.0);
         let still = before - found.value <= self.value_tolerance * scale;
-        match self.limits(state) {
+        match state.over(self.limits()) {
             Some(StopReason::Gradient) => Some(StopReason::Gradient),
             // A step that was cut short at a wall is small for that reason; −g may lead away from it.
             _ if still && found.blocked && !fresh => {
                 state.history.clear();
-                self.limits(state)
+                state.over(self.limits())
             }
             _ if still && found.blocked => Some(StopReason::LineSearch),
             _ if still => Some(StopReason::Value),
@@ -304,7 +301,7 @@ impl LbfgsState {
     /// Hands the pair of a step of t along the direction to the history.
     fn remember(&mut self, t: f64) {
         let work = &mut self.work;
-        // The trial's room is free once a point was found.
+        // The memory of the trial is free once a point was found.
         let (s, y) = (&mut work.trial, &mut work.trial_gradient);
         for i in 0..s.len() {
             s[i] = t * work.direction[i];

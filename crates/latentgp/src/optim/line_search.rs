@@ -14,12 +14,12 @@
 const GROW: (f64, f64) = (1.1, 4.0);
 /// An interval that kept more than this share of its width in two rounds is halved instead.
 const SHRINK: f64 = 0.66;
-/// A bracket this narrow, relative to its far end, is not worth another evaluation.
+/// A bracket narrower than this part of its far end is not worth another evaluation.
 const NARROW: f64 = 0.1;
 /// After this many trials that cannot be evaluated, the step is 2⁻⁷⁸ of the first one: there is no way on.
-const MOST_FAILURES: i32 = 12;
+const MAX_FAILURES: i32 = 12;
 /// The longest step, in units of the search direction.
-const LONGEST: f64 = 1e10;
+const MAX_STEP: f64 = 1e10;
 
 /// A point of the line: t, φ(t), φ'(t).
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// The same point of φ(t) − tilt·t.
+    /// This point on the graph of φ(t) − tilt·t.
     fn tilted(self, tilt: f64) -> Self {
         Sample { t: self.t, value: self.value - tilt * self.t, slope: self.slope - tilt }
     }
@@ -71,7 +71,7 @@ impl LineSearch {
     /// A search from φ(0) = `value` with φ'(0) = `slope` < 0; the first trial is `trial` > 0.
     pub(super) fn new(value: f64, slope: f64, trial: f64, decrease: f64, curvature: f64) -> Self {
         let start = Sample { t: 0.0, value, slope };
-        let trial = trial.min(LONGEST);
+        let trial = trial.min(MAX_STEP);
         LineSearch {
             start,
             decrease,
@@ -82,7 +82,7 @@ impl LineSearch {
             first_stage: true,
             widths: (f64::INFINITY, f64::INFINITY),
             reach: (0.0, trial + GROW.1 * trial),
-            limit: LONGEST,
+            limit: MAX_STEP,
             trial,
             failures: 0,
         }
@@ -113,7 +113,7 @@ impl LineSearch {
     /// half at first and by more each time, so that a wall far inside the step is found in few trials.
     pub(super) fn fail(&mut self) -> Verdict {
         self.failures += 1;
-        if self.failures > MOST_FAILURES {
+        if self.failures > MAX_FAILURES {
             return Verdict::Exhausted;
         }
         let t = self.best.t + (self.trial - self.best.t) * 0.5f64.powi(self.failures);
@@ -332,6 +332,6 @@ mod tests {
     #[test]
     fn a_falling_line_ends_at_the_longest_step() {
         let (verdict, t, _) = run(|t| Some((-t, -1.0)), 1.0);
-        assert_eq!((verdict, t), (Verdict::Accept, LONGEST));
+        assert_eq!((verdict, t), (Verdict::Accept, MAX_STEP));
     }
 }

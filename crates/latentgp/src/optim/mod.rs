@@ -133,6 +133,27 @@ pub trait Optimizer: Send + Sync {
 /// What a run between two steps knows of itself, whatever the method.
 trait State {
     fn view(&self) -> Step<'_>;
+
+    /// Why the run is over where it stands, if it is.
+    fn over(&self, limits: Limits) -> Option<StopReason> {
+        let at = self.view();
+        if at.gradient_norm <= limits.gradient_tolerance {
+            Some(StopReason::Gradient)
+        } else if at.iteration >= limits.max_iterations {
+            Some(StopReason::MaxIterations)
+        } else if at.evaluations >= limits.max_evaluations {
+            Some(StopReason::MaxEvaluations)
+        } else {
+            None
+        }
+    }
+}
+
+/// When any run is over, whatever the method.
+struct Limits {
+    gradient_tolerance: f64,
+    max_iterations: usize,
+    max_evaluations: usize,
 }
 
 /// Repeats `step` until it or the watch says why to stop.

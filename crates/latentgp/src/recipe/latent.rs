@@ -4,8 +4,8 @@ use super::{Job, Learnt, Recipe, job};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::mat::Mat;
-use crate::model::prior;
 use crate::model::{BayesianSpace, GplvmTraining, PpcaOptions, PpcaSpace, Training};
+use crate::model::{check_range, prior};
 
 impl Recipe {
     /// What the fit of this model maximises, in words.
@@ -17,12 +17,19 @@ impl Recipe {
         }
     }
 
+    /// Q, where it is given or follows from positions that are.
+    fn positions(&self) -> Option<usize> {
+        self.latent_dim.or_else(|| self.init.as_ref()?.latent_dim())
+    }
+
     pub(super) fn latent(
         &self,
         y: &Mat,
         known: Option<&Mat>,
         kernel: Option<Box<dyn Kernel>>,
     ) -> Result<Box<dyn Job>> {
+        // What is decoded later has the squares of the scales in its variances.
+        check_range(y, "value")?;
         match self.model.as_str() {
             "ppca" => {
                 let usual = PpcaOptions::default();
@@ -38,7 +45,8 @@ impl Recipe {
             "gplvm" => {
                 let usual = GplvmTraining::default();
                 let how = GplvmTraining {
-                    latent_dim: self.latent_dim.unwrap_or(usual.latent_dim),
+                    latent_dim: self.positions().unwrap_or(usual.latent_dim),
+                    init: self.init.clone().unwrap_or_default(),
                     scale: self.scale(),
                     noise: self.noise.unwrap_or(usual.noise),
                     noise_kind: self.noise_kind.unwrap_or_default(),
@@ -59,11 +67,14 @@ impl Recipe {
             }
             _ => {
                 let usual = Training::default();
-                let latent_dim = self.latent_dim.unwrap_or(usual.latent_dim);
+                let latent_dim = self.positions().unwrap_or(usual.latent_dim);
+                let inducing_init = self.inducing_init.clone().unwrap_or_default();
                 let kernel = self.kernel_on(latent_dim, kernel)?;
                 let how = Training {
                     latent_dim,
-                    inducing: self.inducing.unwrap_or(usual.inducing),
+                    inducing: self.inducing.or(inducing_init.inducing()).unwrap_or(usual.inducing),
+                    init: self.init.clone().unwrap_or_default(),
+                    inducing_init,
                     expectation: self.rule(&*kernel, latent_dim)?,
                     scale: self.scale(),
                     noise: self.noise.unwrap_or(usual.noise),

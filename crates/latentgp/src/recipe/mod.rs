@@ -21,11 +21,16 @@
 //! # Ok::<(), latentgp::Error>(())
 //! ```
 
+mod chosen;
+mod contest;
 mod latent;
+mod memory;
 mod options;
 mod regression;
 mod series;
 
+pub use chosen::Choice;
+pub use contest::{Contest, Standing};
 pub use options::{FAMILIES, Family, OPTIONS, family_of};
 pub use regression::{Entry, REGRESSIONS};
 
@@ -37,7 +42,9 @@ use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Run, Schedule};
 use crate::kernel::{self, Kernel};
 use crate::likelihood::{self, Kind};
 use crate::mat::Mat;
-use crate::model::{Jitter, LatentSpace, MeanKind, NoiseKind, Regressor, SeriesModel, Treatment};
+use crate::model::{
+    InducingInit, Init, Jitter, LatentSpace, MeanKind, NoiseKind, Regressor, SeriesModel, Treatment,
+};
 use serde::{Deserialize, Serialize};
 
 /// What to fit and how. What is `None` is chosen by the model.
@@ -58,6 +65,12 @@ pub struct Recipe {
     pub latent_dim: Option<usize>,
     /// Inducing inputs.
     pub inducing: Option<usize>,
+    /// Where latent positions start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init: Option<Init>,
+    /// Where inducing inputs start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inducing_init: Option<InducingInit>,
     /// How data or targets are scaled.
     pub scale: Option<Scale>,
     /// The mean function of an exact regression.
@@ -214,6 +227,7 @@ impl Recipe {
     /// family, or the model cannot start.
     pub fn job(&self, data: Data, kernel: Option<Box<dyn Kernel>>) -> Result<Box<dyn Job>> {
         self.check()?;
+        self.check_memory(&data)?;
         match (family_of(&self.model)?, data) {
             (Family::Latent, Data::Table { y, known }) => self.latent(&y, known.as_ref(), kernel),
             (Family::Regression, Data::Pairs { x, x_std, y, classes }) => {
@@ -416,6 +430,8 @@ mod tests {
             Recipe { inducing: Some(5), ..Recipe::of("linear") },
             Recipe { likelihood: Some("poisson".into()), scale: Some(Scale::None), ..usual.clone() },
             Recipe { expectation: Some("unscented".into()), ..Recipe::of("ppca") },
+            Recipe { init: Some(Init::Spectral), ..usual.clone() },
+            Recipe { inducing_init: Some(InducingInit::Rows), ..Recipe::of("gplvm") },
         ] {
             assert!(matches!(wrong.check(), Err(Error::NoEffect { .. })), "{wrong:?}");
         }

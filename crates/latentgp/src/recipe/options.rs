@@ -4,7 +4,7 @@ use super::Recipe;
 use super::regression::{Entry, REGRESSIONS};
 use crate::error::{Error, Result};
 use crate::expectation;
-use crate::model::{NoiseKind, SparseOptions, Training, Treatment, VdmgpTraining};
+use crate::model::{InducingInit, Init, NoiseKind, SparseOptions, Training, Treatment, VdmgpTraining};
 
 /// What a model is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub fn family_of(model: &str) -> Result<Family> {
 }
 
 /// The options that are numbers or names, as fields of a [`Recipe`].
-pub const OPTIONS: [&str; 23] = [
+pub const OPTIONS: [&str; 25] = [
     "model",
     "likelihood",
     "kernel",
@@ -66,6 +66,8 @@ pub const OPTIONS: [&str; 23] = [
     "max_nodes",
     "latent_dim",
     "inducing",
+    "init",
+    "inducing_init",
     "scale",
     "mean",
     "weight_prior",
@@ -107,6 +109,8 @@ impl Recipe {
             (self.kernel.is_some() && self.kernel_text() != "linear", model != "ppca", "kernel"),
             (self.inducing.is_some(), !matches!(model, "gplvm" | "ppca"), "inducing"),
             (self.latent_dim.is_some(), latent, "latent_dim"),
+            (self.init.is_some(), matches!(model, "bayesian-gplvm" | "gplvm"), "init"),
+            (self.inducing_init.is_some(), model == "bayesian-gplvm", "inducing_init"),
             (self.mean.is_some(), false, "mean"),
             (self.weight_prior.is_some(), false, "weight_prior"),
             (self.fitc, false, "fitc"),
@@ -144,6 +148,12 @@ impl Recipe {
             if value == Some(0) {
                 return Err(Error::invalid(option, "at least 1", 0));
             }
+        }
+        if let (Some(m), Some(given)) =
+            (self.inducing, self.inducing_init.as_ref().and_then(|z| z.inducing()))
+            && m != given
+        {
+            return Err(Error::invalid("inducing", format!("{given}, as many as inputs are given"), m));
         }
         match (self.effort, self.restarts) {
             (Some(_), Some(restarts)) => Err(Error::NoEffect {
@@ -183,6 +193,8 @@ impl Recipe {
                 "max_nodes" => number(of.max_nodes),
                 "latent_dim" => number(of.latent_dim),
                 "inducing" => number(of.inducing),
+                "init" => of.init.as_ref().map(|init| init.to_string()),
+                "inducing_init" => of.inducing_init.as_ref().map(|init| init.to_string()),
                 "scale" => of.scale.map(|s| s.to_string()),
                 "prior" => of.prior.clone(),
                 "noise" => of.noise_kind.map(|kind| kind.to_string()),
@@ -207,6 +219,8 @@ impl Recipe {
                 ("expectation", _) => "auto".into(),
                 ("inputs", _) => stored.treatment().to_string(),
                 ("latent_inputs", _) => "0".into(),
+                ("init", _) => Init::default().to_string(),
+                ("inducing_init", _) => InducingInit::default().to_string(),
                 ("scale", _) => stored.scale().to_string(),
                 ("effort", _) => stored.effort().to_string(),
                 ("restarts", _) => format!("a search of {} effort", stored.effort()),

@@ -4,6 +4,7 @@ mod airline;
 mod bad_input;
 mod classes_and_counts;
 mod gradients;
+mod hostile;
 mod limits;
 mod narx;
 mod old_files;

@@ -267,7 +267,7 @@ fn npy_that_is_no_table_says_why() {
     for (name, says) in [
         ("cube.npy", "3 dimensions (2 × 3 × 4)"),
         ("objects.npy", "pickled"),
-        ("infinite.npy", "row 1 (from 0), column `1`: is infinite"),
+        ("infinite.npy", "row 2, column `1`: is infinite"),
         ("two.npz", "several arrays, `Y`, `labels`"),
         ("two.npz:y", "did you mean `Y`? It has `Y`, `labels`"),
     ] {

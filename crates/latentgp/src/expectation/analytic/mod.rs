@@ -17,8 +17,8 @@ mod gauss;
 mod gauss_adjoint;
 mod moments;
 mod pair;
-mod plan;
 mod sums;
+mod terms;
 mod tile;
 
 use super::{AdjointFn, Cost, Expectation, Gaussians, Psi, PsiGrad, PsiInputs, PsiY, project};
@@ -27,8 +27,8 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Term};
 use crate::linalg::Cholesky;
 use crate::mat::Mat;
-use plan::Plan;
 use sums::{MAX_KEPT, backward_whole, backward_y, forward, is_narrow, psi_y, whitened};
+use terms::Terms;
 
 /// The term of a kernel that has no other, but white ones, if it is Gaussian.
 fn only_gaussian<'t>(terms: impl Iterator<Item = &'t Term>) -> Option<&'t Term> {
@@ -44,26 +44,26 @@ pub struct Analytic;
 
 impl Expectation for Analytic {
     fn psi(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Result<Psi> {
-        Ok(forward(&Plan::new(&PsiInputs::new(kernel, q, z))?, false).0)
+        Ok(forward(&Terms::new(&PsiInputs::new(kernel, q, z))?, false).0)
     }
 
     fn psi_and_back<'g>(&self, of: &PsiInputs<'_>, adjoint: &mut AdjointFn<'_, 'g, Psi>) -> Result<()> {
         of.check_factor()?;
-        let plan = Plan::new(of)?;
-        let keep = plan.values(of.q.n()) <= MAX_KEPT;
+        let terms = Terms::new(of)?;
+        let keep = terms.values(of.q.n()) <= MAX_KEPT;
         let (psi, kept) = match of.whiten {
-            Some(l) => whitened(&plan, l, keep),
-            None => forward(&plan, keep),
+            Some(l) => whitened(&terms, l, keep),
+            None => forward(&terms, keep),
         };
         let (bar, grad) = adjoint(psi)?;
-        backward_whole(&plan, &kept, &bar, grad);
+        backward_whole(&terms, &kept, &bar, grad);
         Ok(())
     }
 
     fn psi_y(&self, of: &PsiInputs<'_>, y: &Mat) -> Result<PsiY> {
         of.check_outputs(y)?;
         match of.whiten.is_none() && is_narrow(of, y) {
-            true => Ok(psi_y(&Plan::new(of)?, y, false).0),
+            true => Ok(psi_y(&Terms::new(of)?, y, false).0),
             false => Ok(project(of.psi(self)?, y)),
         }
     }
@@ -78,17 +78,17 @@ impl Expectation for Analytic {
         if of.whiten.is_some() || !is_narrow(of, y) {
             return of.project_and_back(self, y, adjoint);
         }
-        let plan = Plan::new(of)?;
-        let (found, kept) = psi_y(&plan, y, plan.values(of.q.n()) <= MAX_KEPT);
+        let terms = Terms::new(of)?;
+        let (found, kept) = psi_y(&terms, y, terms.values(of.q.n()) <= MAX_KEPT);
         let (bar, grad) = adjoint(found)?;
-        backward_y(&plan, &kept, y, &bar, grad);
+        backward_y(&terms, &kept, y, &bar, grad);
         Ok(())
     }
 
     fn psi_whitened(&self, kernel: &dyn Kernel, q: &Gaussians, z: &Mat, l: &Cholesky) -> Result<Psi> {
         let of = PsiInputs { kernel, q, z, whiten: Some(l) };
         of.check_factor()?;
-        Ok(whitened(&Plan::new(&of)?, l, false).0)
+        Ok(whitened(&Terms::new(&of)?, l, false).0)
     }
 
     fn keeps_digits(&self, kernel: &dyn Kernel, _: &Gaussians) -> bool {
@@ -103,7 +103,7 @@ impl Expectation for Analytic {
         bar: &Psi,
         grad: PsiGrad<'_>,
     ) -> Result<()> {
-        backward_whole(&Plan::new(&PsiInputs::new(kernel, q, z))?, &[], bar, grad);
+        backward_whole(&Terms::new(&PsiInputs::new(kernel, q, z))?, &[], bar, grad);
         Ok(())
     }
 
@@ -160,7 +160,7 @@ mod tests {
             });
             assert_eq!(kept, again);
         }
-        let values = Plan::new(&PsiInputs::new(&Rbf::new(3), &q, &z)).unwrap().values(q.n());
+        let values = Terms::new(&PsiInputs::new(&Rbf::new(3), &q, &z)).unwrap().values(q.n());
         assert!(0 < values && values <= MAX_KEPT, "{values}: these were not kept");
     }
 

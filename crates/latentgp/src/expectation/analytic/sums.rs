@@ -1,7 +1,7 @@
 //! Sums over all points, part by part on all threads.
 
 use super::gauss;
-use super::plan::{Kept, PartBar, Plan};
+use super::terms::{Kept, PartBar, Terms};
 use crate::blocks::{self, Parts, part_rows};
 use crate::expectation::{Psi, PsiGrad, PsiInputs, PsiY};
 use crate::fast::vmath::in_lanes;
@@ -21,15 +21,15 @@ pub(super) fn cost(dim: usize, m: usize) -> usize {
 pub(super) const MAX_KEPT: usize = 1 << 21;
 
 /// Ψ of all points, and what each part kept.
-pub(super) fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Parts<Kept>) {
-    let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
+pub(super) fn forward(terms: &Terms<'_>, keep: bool) -> (Psi, Parts<Kept>) {
+    let (n, m, dim) = (terms.q.n(), terms.z.rows(), terms.q.dim());
     if n == 0 || m == 0 {
         return (Psi::zeros(n, m), Parts::new());
     }
     let mut psi = Psi { psi0: 0.0, psi1: scratch::any(n, m), psi2: Mat::zeros(m, m) };
     let parts = blocks::each_part(n, cost(dim, m), [&mut psi.psi1], |points, [psi1]| {
         psi1.fill(0.0);
-        plan.forward(points, psi1, keep)
+        terms.forward(points, psi1, keep)
     });
     let mut all = Parts::new();
     for (psi0, psi2, kept) in parts {
@@ -45,11 +45,11 @@ pub(super) fn forward(plan: &Plan<'_>, keep: bool) -> (Psi, Parts<Kept>) {
 ///
 /// For a single Gaussian term, Ψ2 = Σ_n ψ1ψ1ᵀ + cov, with the covariance from an exp(δ) − 1 that loses nothing where q(x) is
 /// narrow: the large first part is whitened before it is squared.
-pub(super) fn whitened(plan: &Plan<'_>, l: &Cholesky, keep: bool) -> (Psi, Parts<Kept>) {
-    let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
-    let only = plan.only_gaussian();
+pub(super) fn whitened(terms: &Terms<'_>, l: &Cholesky, keep: bool) -> (Psi, Parts<Kept>) {
+    let (n, m, dim) = (terms.q.n(), terms.z.rows(), terms.q.dim());
+    let only = terms.only_gaussian();
     let Some(only) = only.filter(|_| n > 0 && m > 0) else {
-        let (mut psi, kept) = forward(plan, keep);
+        let (mut psi, kept) = forward(terms, keep);
         psi.psi2 = l.whiten(&psi.psi2);
         return (psi, kept);
     };
@@ -57,14 +57,14 @@ pub(super) fn whitened(plan: &Plan<'_>, l: &Cholesky, keep: bool) -> (Psi, Parts
     let parts = blocks::each_part(n, cost(dim, m), [&mut psi.psi1], |points, [psi1]| {
         let mut kept = keep.then(|| Buffer::any(only.shape().numbers(points.len())));
         let mut covariance = Mat::zeros(m, m);
-        let at = plan.at(&only, points.clone());
+        let at = terms.at(&only, points.clone());
         in_lanes(gauss::Covariance { at, kept: kept.as_deref_mut(), psi1, out: &mut covariance });
         let mut white = scratch::any(points.len(), m);
         white.as_mut_slice().copy_from_slice(psi1);
         l.solve_rows(&mut white);
         let mut square = Mat::zeros(m, m);
         linalg::add_ata(1.0, &white, &mut square);
-        (plan.psi0_of(points), covariance, square, kept)
+        (terms.psi0_of(points), covariance, square, kept)
     });
     let (mut covariance, mut all) = (Mat::zeros(m, m), Parts::new());
     for (psi0, own, square, kept) in parts {
@@ -81,23 +81,23 @@ pub(super) fn whitened(plan: &Plan<'_>, l: &Cholesky, keep: bool) -> (Psi, Parts
 
 /// Adds the gradient, from what each part kept. `psi1_bar` writes the rows of Ψ̄1 of some points.
 fn backward(
-    plan: &Plan<'_>,
+    terms: &Terms<'_>,
     kept: &[Kept],
     (psi0, psi2): (f64, &Mat),
     psi1_bar: impl Fn(Range<usize>, &mut [f64]) + Sync,
     grad: PsiGrad<'_>,
 ) {
-    let (n, m, dim) = (plan.q.n(), plan.z.rows(), plan.q.dim());
+    let (n, m, dim) = (terms.q.n(), terms.z.rows(), terms.q.dim());
     if n == 0 || m == 0 || dim == 0 {
         return;
     }
-    let (rows, weights) = (part_rows(n), plan.weights(psi2));
+    let (rows, weights) = (part_rows(n), terms.weights(psi2));
     let parts = blocks::each_part(n, 3 * cost(dim, m), [grad.mean, grad.var], |points, [mean, var]| {
         let mut psi1 = Buffer::any(points.len() * m);
         psi1_bar(points.clone(), &mut psi1);
         let bar = PartBar { psi0, psi1: &psi1, psi2, weights: &weights };
         let kept = kept.get(points.start / rows).and_then(|kept| kept.as_deref());
-        plan.backward(points, bar, mean, var, kept)
+        terms.backward(points, bar, mean, var, kept)
     });
     for part in &parts {
         grad.theta.iter_mut().zip(&part.theta).for_each(|(a, b)| *a += b);
@@ -106,12 +106,12 @@ fn backward(
 }
 
 /// Adds the gradient, with Ψ̄1 as a matrix.
-pub(super) fn backward_whole(plan: &Plan<'_>, kept: &[Kept], bar: &Psi, grad: PsiGrad<'_>) {
-    let m = plan.z.rows();
+pub(super) fn backward_whole(terms: &Terms<'_>, kept: &[Kept], bar: &Psi, grad: PsiGrad<'_>) {
+    let m = terms.z.rows();
     let rows = |points: Range<usize>, out: &mut [f64]| {
         out.copy_from_slice(&bar.psi1.as_slice()[points.start * m..points.end * m]);
     };
-    backward(plan, kept, (bar.psi0, &bar.psi2), rows, grad);
+    backward(terms, kept, (bar.psi0, &bar.psi2), rows, grad);
 }
 
 /// At most this many numbers of P, 128 KB, fit the second-level cache while they are summed.
@@ -123,12 +123,12 @@ pub(super) fn is_narrow(of: &PsiInputs<'_>, y: &Mat) -> bool {
 }
 
 /// Ψ0, P = Ψ1ᵀY and Ψ2 of all points, and what each part kept. P is summed part by part, without Ψ1 as a matrix.
-pub(super) fn psi_y(plan: &Plan<'_>, y: &Mat, keep: bool) -> (PsiY, Parts<Kept>) {
-    let (n, m, dim, d) = (plan.q.n(), plan.z.rows(), plan.q.dim(), y.cols());
+pub(super) fn psi_y(terms: &Terms<'_>, y: &Mat, keep: bool) -> (PsiY, Parts<Kept>) {
+    let (n, m, dim, d) = (terms.q.n(), terms.z.rows(), terms.q.dim(), y.cols());
     let one = |points: Range<usize>| {
         let mut psi1 = Buffer::any(points.len() * m);
         psi1.fill(0.0);
-        let (psi0, psi2, kept) = plan.forward(points.clone(), &mut psi1, keep);
+        let (psi0, psi2, kept) = terms.forward(points.clone(), &mut psi1, keep);
         let p = tall::mul_tn(&psi1, m, &y.as_slice()[points.start * d..points.end * d], d, 0..d);
         (PsiY { psi0, p, psi2 }, Parts::from_iter([kept]))
     };
@@ -144,11 +144,11 @@ pub(super) fn psi_y(plan: &Plan<'_>, y: &Mat, keep: bool) -> (PsiY, Parts<Kept>)
 }
 
 /// Adds the gradient, with rows of Ψ̄1 = Y P̄ᵀ.
-pub(super) fn backward_y(plan: &Plan<'_>, kept: &[Kept], y: &Mat, bar: &PsiY, grad: PsiGrad<'_>) {
-    debug_assert_eq!((bar.p.rows(), bar.p.cols()), (plan.z.rows(), y.cols()));
+pub(super) fn backward_y(terms: &Terms<'_>, kept: &[Kept], y: &Mat, bar: &PsiY, grad: PsiGrad<'_>) {
+    debug_assert_eq!((bar.p.rows(), bar.p.cols()), (terms.z.rows(), y.cols()));
     let (packed, d) = (Packed::new(&bar.p), y.cols());
     let rows = |points: Range<usize>, out: &mut [f64]| {
         packed.mul(1.0, &y.as_slice()[points.start * d..points.end * d], out);
     };
-    backward(plan, kept, (bar.psi0, &bar.psi2), rows, grad);
+    backward(terms, kept, (bar.psi0, &bar.psi2), rows, grad);
 }

@@ -11,7 +11,7 @@
 
 use super::shapes::{advance, arguments};
 use super::wide::{self, WIDE};
-use crate::fast::cross_blocks::{BLOCK_POINTS as WIDTH, BlockBar, CrossBlocks, MADE, Mats};
+use crate::fast::cross_blocks::{BLOCK_POINTS as WIDTH, BlockBar, CrossBlocks, Mats, NOT_ITS_OWN};
 use crate::fast::vmath::{Instructions, Laned, Vectorized, fma, in_lanes, vectorize};
 use crate::kernel::{Shape, Stationary};
 use crate::mat::Mat;
@@ -76,7 +76,7 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
             return;
         }
         let x = self.scaled(block.x);
-        let Some((sums, rest)) = gathered.split_last_mut() else { panic!("{MADE}") };
+        let Some((sums, rest)) = gathered.split_last_mut() else { panic!("{NOT_ITS_OWN}") };
         let slopes = Slopes { tile: self, block: BlockBar { x: &x, ..block }, sums: sums.as_mut_slice() };
         match self.is_wide() {
             true => {
@@ -111,7 +111,7 @@ impl<S: Shape> CrossBlocks for Tile<'_, S> {
 
     fn finish(&self, gathered: &[Mat], theta: &mut [f64], z_bar: &mut Mat) {
         let (m, dim) = (self.z.rows(), self.kernel.dim);
-        let Some((sums, rest)) = gathered.split_last() else { panic!("{MADE}") };
+        let Some((sums, rest)) = gathered.split_last() else { panic!("{NOT_ITS_OWN}") };
         let mut l_bar = Buffer::filled(0.0, dim);
         if self.is_wide() {
             wide::finish(self, rest, &mut l_bar, z_bar);
@@ -206,7 +206,9 @@ impl<S: Shape> Slopes<'_, '_, S> {
         let (dim, chunks) = (kernel.dim, self.chunks());
         let chunk = |of: &Mat, j: usize| -> Points { of.as_slice().as_chunks().0[j * chunks + c] };
         let BlockBar { x, kept, k, bar } = self.block;
-        let Some((total, alpha_bar)) = self.sums.split_first_chunk_mut::<WIDTH>() else { panic!("{MADE}") };
+        let Some((total, alpha_bar)) = self.sums.split_first_chunk_mut::<WIDTH>() else {
+            panic!("{NOT_ITS_OWN}")
+        };
         let mut sum = *total;
         for (j, h) in to.iter_mut().enumerate() {
             let (k, bar, slope) = (chunk(k, j), chunk(bar, j), chunk(&kept[0], j));
@@ -263,7 +265,7 @@ impl<S: Shape> Vectorized for Adjoint<'_, '_, S> {
         let (Tile { kernel, inverse, z, .. }, x) = (self.slopes.tile, self.slopes.block.x);
         let (m, dim, chunks) = (z.rows(), kernel.dim, self.slopes.chunks());
         let to: &mut [Points] = self.x_bar.as_mut_slice().as_chunks_mut().0;
-        let [z_bar, l_bar] = self.gathered else { panic!("{MADE}") };
+        let [z_bar, l_bar] = self.gathered else { panic!("{NOT_ITS_OWN}") };
         let z_bar: &mut [Sums] = z_bar.as_mut_slice().as_chunks_mut().0;
         let l_bar: &mut [Sums] = l_bar.as_mut_slice().as_chunks_mut().0;
         let x: &[Points] = x.as_slice().as_chunks().0;

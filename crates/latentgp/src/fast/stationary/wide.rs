@@ -9,7 +9,7 @@
 //! Here x, Q×L, and z are shifted by the mean of Z and divided by ℓ, so that an offset common to all points costs no digits.
 
 use super::tile::Tile;
-use crate::fast::cross_blocks::{BLOCK_POINTS, BlockBar, CrossBlocks, MADE, Mats};
+use crate::fast::cross_blocks::{BLOCK_POINTS, BlockBar, CrossBlocks, Mats, NOT_ITS_OWN};
 use crate::fast::vmath::{Instructions, Vectorized, fma, vectorize};
 use crate::kernel::{KernelGrad, Shape, Stationary};
 use crate::linalg::{self, Op};
@@ -31,7 +31,7 @@ pub(super) fn gather(m: usize, dim: usize) -> Mats {
 
 /// Adds x̄ of a block, and the sums of its other gradients to what is gathered.
 pub(super) fn pull<S: Shape>(of: &Tile<'_, S>, x: &Mat, h: &Mat, x_bar: &mut Mat, gathered: &mut [Mat]) {
-    let [hx, t, l_bar] = gathered else { panic!("{MADE}") };
+    let [hx, t, l_bar] = gathered else { panic!("{NOT_ITS_OWN}") };
     let mut zh = scratch::any(x.rows(), x.cols());
     zh.fill(0.0);
     linalg::gemm(1.0, &of.z, Op::T, h, Op::N, &mut zh);
@@ -43,7 +43,7 @@ pub(super) fn pull<S: Shape>(of: &Tile<'_, S>, x: &Mat, h: &Mat, x_bar: &mut Mat
 
 /// Adds ℓ̄ and Z̄ of what was gathered.
 pub(super) fn finish<S: Shape>(of: &Tile<'_, S>, gathered: &[Mat], l_bar: &mut [f64], z_bar: &mut Mat) {
-    let [hx, t, sums] = gathered else { panic!("{MADE}") };
+    let [hx, t, sums] = gathered else { panic!("{NOT_ITS_OWN}") };
     let mut sums = sums.clone();
     for (m, t) in t.as_slice().iter().enumerate() {
         let own = hx.row(m).iter().zip(of.z.row(m)).zip(sums.as_mut_slice());

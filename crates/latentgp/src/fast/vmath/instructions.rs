@@ -29,7 +29,7 @@ pub(crate) trait Sealed {}
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-/// The same where `mul_add` is one of them.
+/// The instructions that every machine has, compiled where `mul_add` is one of them.
 #[derive(Clone, Copy)]
 pub(crate) struct PortableFused;
 

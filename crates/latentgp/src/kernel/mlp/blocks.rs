@@ -2,13 +2,13 @@
 //! the layers of a block are kept for its adjoint.
 
 use super::{Mlp, zeros_like};
-use crate::fast::cross_blocks::{BlockBar, CrossBlocks, MADE, Mats};
+use crate::fast::cross_blocks::{BlockBar, CrossBlocks, Mats, NOT_ITS_OWN};
 use crate::mat::Mat;
 
 /// The blocks of a network with some Z.
 pub(super) struct Blocks<'a> {
     pub network: &'a Mlp,
-    /// Those of the base with the features of Z.
+    /// The blocks of the base kernel at the features of Z.
     pub base: &'a dyn CrossBlocks,
     pub z: &'a Mat,
     /// The layers at Z.
@@ -29,7 +29,7 @@ impl CrossBlocks for Blocks<'_> {
         let mut of_base: Mats = kept.drain(own.min(kept.len())..).collect();
         kept.resize(own, Mat::default());
         let (layers, rest) = kept.split_at_mut(self.layers());
-        let [rows, features] = rest else { panic!("{MADE}") };
+        let [rows, features] = rest else { panic!("{NOT_ITS_OWN}") };
         x.transpose_into(rows);
         self.network.forward_into(rows, layers);
         layers[layers.len() - 1].transpose_into(features);
@@ -40,7 +40,7 @@ impl CrossBlocks for Blocks<'_> {
     fn pull(&self, block: BlockBar<'_>, x_bar: &mut Mat, gathered: &mut [Mat]) {
         let (layers, rest) = block.kept.split_at(self.layers());
         let ([rows, features, of_base @ ..], Some((theta, sums))) = (rest, gathered.split_first_mut()) else {
-            panic!("{MADE}")
+            panic!("{NOT_ITS_OWN}")
         };
         let mut features_bar = zeros_like(features);
         let of_base = BlockBar { x: features, kept: of_base, ..block };
@@ -64,7 +64,7 @@ impl CrossBlocks for Blocks<'_> {
 
     fn finish(&self, gathered: &[Mat], theta: &mut [f64], z_bar: &mut Mat) {
         let (Some((sums, of_base)), Some(features)) = (gathered.split_first(), self.z_layers.last()) else {
-            panic!("{MADE}")
+            panic!("{NOT_ITS_OWN}")
         };
         let (own, theta) = theta.split_at_mut(sums.len());
         let (mut bar, mut spare) = (zeros_like(features), Mat::default());

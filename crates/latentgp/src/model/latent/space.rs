@@ -106,6 +106,11 @@ pub trait LatentSpace: Send + Sync {
         Vec::new()
     }
 
+    /// Dimensions, counted from 0, that are switched off.
+    fn unused(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
     /// The kernel and the other parameters, where there are any.
     fn parameters(&self) -> Option<(&dyn Kernel, &dyn Parameterized)> {
         None

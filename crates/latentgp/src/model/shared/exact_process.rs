@@ -78,7 +78,7 @@ impl ExactProcess<'_> {
         Ok(())
     }
 
-    /// The same where each output has a noise of its own.
+    /// [`each_group`](Self::each_group) where each output has a noise of its own.
     fn each_group_by_columns(&self, kxx: &Mat, mut then: impl FnMut(&Group, ExactColumns)) -> Result<()> {
         for group in &self.outputs.groups {
             let (rows, columns) = (&group.at, &group.columns);

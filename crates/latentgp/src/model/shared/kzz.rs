@@ -39,17 +39,19 @@ pub(crate) fn factor(kernel: &dyn Kernel, z: &Mat, jitter: f64) -> Result<Choles
     Cholesky::in_place(kzz, sum, "Kzz")
 }
 
-/// Adds what comes back from `bar`, the adjoint of the sum.
-pub(crate) fn adjoint(kernel: &dyn Kernel, z: &Mat, jitter: f64, bar: &Mat, grad: KernelGrad<'_>) {
+/// Adds what comes back from `bar`, the adjoint of the sum. Returns the part of the jitter that does not grow with the kernel.
+pub(crate) fn adjoint(kernel: &dyn Kernel, z: &Mat, jitter: f64, bar: &Mat, grad: KernelGrad<'_>) -> f64 {
     let m = z.rows();
     let mut diag = Buffer::filled(0.0, m);
     kernel.diag(z, &mut diag);
     if !is_least(jitter, diag.iter().sum::<f64>() / m as f64) {
-        return kernel.gram_adjoint(z, bar, grad);
+        kernel.gram_adjoint(z, bar, grad);
+        return jitter;
     }
     let (mut all, share) = (bar.clone(), LEAST / m as f64 * bar.trace());
     (0..m).for_each(|i| all[(i, i)] += share);
     kernel.gram_adjoint(z, &all, grad);
+    0.0
 }
 
 #[cfg(test)]

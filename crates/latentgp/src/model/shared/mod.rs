@@ -2,6 +2,7 @@
 
 pub(crate) mod exact_process;
 pub(crate) mod expected_rows;
+pub(crate) mod init;
 pub(crate) mod kzz;
 pub(crate) mod noise;
 pub(crate) mod outputs;

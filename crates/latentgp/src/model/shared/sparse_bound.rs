@@ -105,6 +105,9 @@ impl GroupStats {
     }
 }
 
+/// F; ∂F/∂ln v of a factor v of the kernel where its digits would be lost otherwise; what was done meanwhile.
+type Done<A> = (f64, Option<f64>, A);
+
 /// Ψ0 and Ψ2 of each group, and P of all columns; or their adjoints.
 type GroupSums = (GroupStats, Mat);
 
@@ -129,6 +132,7 @@ struct GroupBar {
     kzz: Mat,
     /// One of all outputs of the group, or of each.
     beta: SmallVec<[f64; 1]>,
+    factor: f64,
 }
 
 impl GroupBound<'_> {
@@ -142,12 +146,14 @@ impl GroupBound<'_> {
     fn into_bar(self) -> GroupBar {
         match self {
             GroupBound::Shared(of, c) => {
-                let CollapsedBar { psi0, psi2, kzz, beta } = c.bar(&of);
-                GroupBar { value: c.value, alpha: c.alpha, psi0, psi2, kzz, beta: SmallVec::from([beta]) }
+                let CollapsedBar { psi0, psi2, kzz, beta, factor } = c.bar(&of);
+                let beta = SmallVec::from([beta]);
+                GroupBar { value: c.value, alpha: c.alpha, psi0, psi2, kzz, beta, factor }
             }
             GroupBound::Columns(of, c) => {
-                let CollapsedColumnsBar { psi0, psi2, kzz, beta } = c.bar(&of);
-                GroupBar { value: c.value, alpha: c.alpha, psi0, psi2, kzz, beta: SmallVec::from_vec(beta) }
+                let CollapsedColumnsBar { psi0, psi2, kzz, beta, factor } = c.bar(&of);
+                let beta = SmallVec::from_vec(beta);
+                GroupBar { value: c.value, alpha: c.alpha, psi0, psi2, kzz, beta, factor }
             }
         }
     }
@@ -320,8 +326,22 @@ impl SparseBound<'_> {
         meanwhile: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
     ) -> Result<(f64, A)> {
         let cost = q.n().saturating_mul(self.z.rows() * self.z.rows());
+        let BoundGrad { theta, noise, z, mean, var, outputs } = grad;
+        let factor = self.kernel.factor().map(|place| (place, theta[place]));
+        let grad = BoundGrad { theta: &mut *theta, noise, z, mean, var, outputs };
         let here = || self.gradient_here(q, grad, cost, meanwhile);
-        if self.is_large() { blocks::together(here) } else { blocks::step(cost, here) }
+        let done = if self.is_large() { blocks::together(here) } else { blocks::step(cost, here) };
+        let (value, slope, other) = done?;
+        if let (Some(slope), Some((place, before))) = (slope, factor) {
+            let mut at = 0;
+            self.kernel.each_param(&mut |p| {
+                if at == place {
+                    theta[place] = before + slope / p.get();
+                }
+                at += p.len();
+            });
+        }
+        Ok((value, other))
     }
 
     /// Whether the factors are so large that all threads of the pool work on one.
@@ -343,7 +363,7 @@ impl SparseBound<'_> {
         mut grad: BoundGrad<'_>,
         cost: usize,
         meanwhile: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
-    ) -> Result<(f64, A)> {
+    ) -> Result<Done<A>> {
         let y = &*self.y();
         let kzz = self.kzz()?;
         self.check_rounding(q, &kzz)?;
@@ -368,7 +388,7 @@ impl SparseBound<'_> {
         Ok(value.expect("called once"))
     }
 
-    /// The same with the adjoints of the outputs, for which Ψ1 is kept.
+    /// [`evidence_adjoint`](Self::evidence_adjoint) with the adjoints of uncertain outputs, for which Ψ1 is kept.
     fn gradient_of_outputs<'g, A: Send>(
         &self,
         q: &Gaussians,
@@ -376,7 +396,7 @@ impl SparseBound<'_> {
         (mut grad, to): (BoundGrad<'g>, OutputsGrad<'g>),
         cost: usize,
         meanwhile: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
-    ) -> Result<(f64, A)> {
+    ) -> Result<Done<A>> {
         // Wide data have a root of YYᵀ in the place of Y.
         let whole = (self.outputs.filled.cols() != self.outputs.d()).then(|| self.outputs.zero_filled());
         let y = whole.as_ref().unwrap_or(&self.outputs.filled);
@@ -415,7 +435,7 @@ impl SparseBound<'_> {
         grad: &mut BoundGrad<'_>,
         cost: usize,
         meanwhile: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
-    ) -> Result<((f64, A), GroupSums)> {
+    ) -> Result<(Done<A>, GroupSums)> {
         let (m, complete) = (self.z.rows(), self.outputs.is_complete());
         let mut p_bar = scratch::any(p.rows(), p.cols());
         let mut each_bar = if complete {
@@ -424,12 +444,13 @@ impl SparseBound<'_> {
             GroupStats::zeros(each.psi0.len(), m)
         };
         let mut kzz_bar = Mat::zeros(m, m);
-        let mut value = 0.0;
+        let (mut value, mut factor) = (0.0, 0.0);
         let mut beta_bar: SmallVec<[f64; 1]> = SmallVec::from_elem(0.0, self.noise.len());
         let one = |of: GroupBound<'_>| self.check_digits(&of).map(|()| of.into_bar());
         let add = |g: usize, bar: GroupBar| {
             let columns = &self.outputs.groups[g].columns;
             value += bar.value;
+            factor += bar.factor;
             match &bar.beta[..] {
                 [own] => beta_bar[if self.noise.len() == 1 { 0 } else { columns[0] }] += own,
                 each => columns.iter().zip(each).for_each(|(&column, own)| beta_bar[column] += own),
@@ -468,8 +489,9 @@ impl SparseBound<'_> {
             *to -= beta * beta * beta_bar;
         }
         let grads = KernelGrad { theta: grad.theta, x: Some(grad.z), z: None };
-        kzz::adjoint(self.kernel, self.z, self.jitter.kzz, &kzz_bar, grads);
-        Ok(((value, other), (each_bar, p_bar)))
+        let held = kzz::adjoint(self.kernel, self.z, self.jitter.kzz, &kzz_bar, grads) + kzz.jitter();
+        let slope = self.whiten(kzz).map(|_| factor - held * kzz_bar.trace());
+        Ok(((value, slope, other), (each_bar, p_bar)))
     }
 
     /// Adds the gradients through Ψ, pattern by pattern; `each` holds Ψ̄0 and Ψ̄2 of each group.

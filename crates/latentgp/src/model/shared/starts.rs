@@ -1,6 +1,6 @@
 //! Where fits start: latent positions and inducing inputs.
 
-use super::pca;
+use super::init::Init;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::linalg;
@@ -9,52 +9,12 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-/// Where latent positions start.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Init {
-    /// Principal components, each scaled to unit variance.
-    Pca,
-    /// Principal components, all scaled alike: the first has unit variance.
-    PcaRaw,
-    /// Eigenvectors of the graph of nearest neighbours, each scaled to unit variance.
-    Spectral,
-    /// Principal components of unit variance, rotated at random.
-    Rotated,
-    /// Draws from N(0, 0.3²).
-    Random,
-}
-
-impl Init {
-    /// Positions of the rows of scaled Y in `q` dimensions; columns that have nothing to say are narrow draws.
-    pub(crate) fn positions(self, y: &Mat, q: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
-        let n = y.rows();
-        let mut x = match self {
-            Init::Random => return Ok(Mat::from_fn(n, q, |_, _| 0.3 * normal(rng))),
-            Init::Rotated => return Ok(rotated(&Init::Pca.positions(y, q, rng)?, rng)),
-            Init::Pca | Init::PcaRaw => pca::scores(y, q)?,
-            Init::Spectral => spectral(y, q)?,
-        };
-        let std = |x: &Mat, k: usize| ((0..n).map(|i| x[(i, k)].powi(2)).sum::<f64>() / n as f64).sqrt();
-        let first = std(&x, 0);
-        for k in 0..q {
-            let own = std(&x, k);
-            let empty = own <= 1e-9 * first.max(f64::MIN_POSITIVE);
-            let unit = if self == Init::PcaRaw { first } else { own };
-            for i in 0..n {
-                let noise = normal(rng);
-                x[(i, k)] = if empty { 0.1 * noise } else { x[(i, k)] / unit };
-            }
-        }
-        Ok(x)
-    }
-}
-
 /// The kinds of starts after the first, in turn: where positions are, how far these are shaken, whether the noise
 /// starts high.
 ///
 /// High noise climbs fast and mostly ends high; a spectral start with little noise climbs slowly and sometimes ends
 /// highest. The two are not compared on their way.
-const KINDS: [(Init, f64, bool); 12] = [
+static KINDS: [(Init, f64, bool); 12] = [
     (Init::Rotated, 0.0, true),
     (Init::Pca, 0.3, true),
     (Init::Random, 0.0, true),
@@ -79,26 +39,26 @@ pub(crate) const HIGH_NOISE: f64 = 0.5;
 
 /// The start of run `restart`, and the part of the variance that its noise starts at.
 ///
-/// The first is that of a single fit, the principal components; the others differ in kind.
+/// The first is that of a single fit, `first`; the others differ in kind.
 pub(crate) fn start(
     y: &Mat,
     q: usize,
     restart: usize,
-    noise: f64,
+    (first, noise): (&Init, f64),
     rng: &mut ChaCha8Rng,
 ) -> Result<(Mat, f64)> {
-    let Some(later) = restart.checked_sub(1) else { return Ok((Init::Pca.positions(y, q, rng)?, noise)) };
-    let (kind, width, high) = KINDS[later % KINDS.len()];
+    let Some(later) = restart.checked_sub(1) else { return Ok((first.positions(y, q, rng)?, noise)) };
+    let (kind, width, high) = &KINDS[later % KINDS.len()];
     let mut x = kind.positions(y, q, rng)?;
-    shake(&mut x, width, rng);
+    shake(&mut x, *width, rng);
     // A noise that is no positive number stays as it is, for the check of the parameters to name.
-    Ok((x, if high && noise > 0.0 { noise.max(HIGH_NOISE) } else { noise }))
+    Ok((x, if *high && noise > 0.0 { noise.max(HIGH_NOISE) } else { noise }))
 }
 
 /// How far a hop shakes positions, whose prior is N(0, I).
 pub(crate) const HOP: f64 = 1.0;
 
-fn normal(rng: &mut ChaCha8Rng) -> f64 {
+pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
     StandardNormal.sample(rng)
 }
 
@@ -132,7 +92,7 @@ pub(crate) fn rotated(x: &Mat, rng: &mut ChaCha8Rng) -> Mat {
 
 /// Laplacian eigenmaps: eigenvectors of D^-½ W D^-½ after the first, W with 1 between mutual or one-sided nearest
 /// neighbours, of a part of the rows where there are many, the others at the mean of their nearest ones.
-fn spectral(y: &Mat, q: usize) -> Result<Mat> {
+pub(crate) fn spectral(y: &Mat, q: usize) -> Result<Mat> {
     /// Rows whose graph is decomposed.
     const MOST: usize = 1000;
     /// Neighbours of a row.
@@ -262,7 +222,7 @@ mod tests {
         let y = arcs();
         let at = |k: usize| {
             let mut rng = crate::fit::rng_of(3, k);
-            start(&y, 2, k, 0.05, &mut rng).unwrap()
+            start(&y, 2, k, (&Init::Pca, 0.05), &mut rng).unwrap()
         };
         let all: Vec<(Mat, f64)> = (0..=KINDS.len()).map(at).collect();
         for (k, (x, noise)) in all.iter().enumerate() {

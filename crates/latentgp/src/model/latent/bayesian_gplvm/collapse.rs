@@ -16,6 +16,9 @@ const SAME: f64 = 1.0 - 1e-5;
 /// A larger part of them than this is a waste.
 const STACKED: f64 = 0.25;
 
+/// A dimension whose relevance is a smaller part of the largest is switched off.
+const UNUSED: f64 = 1e-6;
+
 /// How a fit went wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Collapse {
@@ -78,6 +81,13 @@ impl BayesianGplvm {
         })
     }
 
+    /// Dimensions, counted from 0, that the lengthscales have switched off, where the kernel tells.
+    pub fn unused(&self) -> Vec<usize> {
+        let relevance = self.kernel.relevance().unwrap_or_default();
+        let largest = relevance.iter().copied().fold(0.0, f64::max);
+        (0..relevance.len()).filter(|q| relevance[*q] < UNUSED * largest).collect()
+    }
+
     /// Inducing inputs that stand on earlier ones.
     fn stacked(&self) -> Option<Collapse> {
         let z = &self.z.value;
@@ -115,5 +125,12 @@ mod tests {
         (1..4).for_each(|j| model.z.value.row_mut(j).copy_from_slice(&first));
         assert_eq!(model.collapses(), [Collapse::Stacked(3, 8)]);
         assert!(Collapse::Stacked(3, 8).to_string().ends_with("5 of them do as well"));
+        let mut model = start();
+        for (name, p) in model.kernel.params_mut() {
+            if name == "lengthscale" {
+                p.value[(0, 1)] = 1e4;
+            }
+        }
+        assert_eq!((model.unused(), start().unused()), (vec![1], vec![]));
     }
 }

@@ -186,6 +186,10 @@ impl LatentSpace for BayesianSpace {
         self.model.extra_jitter().map(Some)
     }
 
+    fn unused(&self) -> Vec<usize> {
+        self.model.unused()
+    }
+
     fn collapses(&self) -> Vec<String> {
         self.model.collapses().iter().map(ToString::to_string).collect()
     }

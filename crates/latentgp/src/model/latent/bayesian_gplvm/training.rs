@@ -13,9 +13,10 @@ use crate::expectation::{self, Expectation, Gaussians, QuasiMonteCarlo};
 use crate::fit::{self, Effort, Fitted, Method, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
 use crate::mat::Mat;
+use crate::model::shared::init::{InducingInit, Init};
 use crate::model::shared::noise::{NoiseKind, mean_square, noise_param_by};
 use crate::model::shared::prior::{self, InputPrior};
-use crate::model::shared::starts::{self, HIGH_NOISE, HOP, spread_out};
+use crate::model::shared::starts::{self, HIGH_NOISE, HOP};
 use crate::model::{BayesianGplvm, Jitter, Model, Outputs};
 use crate::optim::Adam;
 
@@ -31,6 +32,10 @@ pub struct Training {
     pub inducing: usize,
     /// How Ψ-statistics are computed.
     pub expectation: Box<dyn Expectation>,
+    /// Where the positions of the first run start.
+    pub init: Init,
+    /// Where inducing inputs start.
+    pub inducing_init: InducingInit,
     /// How the columns of Y are scaled.
     pub scale: Scale,
     /// The start of σ², as a part of the variance of the scaled data.
@@ -61,6 +66,8 @@ impl Default for Training {
             latent_dim: 2,
             inducing: 20,
             expectation: Box::new(expectation::Auto),
+            init: Init::Pca,
+            inducing_init: InducingInit::Spread,
             scale: Scale::Standardize,
             noise: 0.05,
             noise_kind: NoiseKind::Shared,
@@ -98,13 +105,14 @@ impl Training {
         let scaling = Scaling::fit(y, self.scale)?;
         let scaled = scaling.apply(y)?;
         let mut rng = rng_of(self.seed, restart);
-        let (mut mean, noise) = starts::start(&scaled, self.latent_dim, restart, self.noise, &mut rng)?;
+        let first = (&self.init, self.noise);
+        let (mut mean, noise) = starts::start(&scaled, self.latent_dim, restart, first, &mut rng)?;
         let mut var = Mat::filled(y.rows(), self.latent_dim, self.variance);
         if let Some(prior) = &self.prior {
             prior::check_sizes(&**prior, &mean)?;
             prior.start(&mut mean, &mut var)?;
         }
-        let z = spread_out(&mean, self.inducing.min(y.rows()), &mut rng);
+        let z = self.inducing_init.choose(&mean, self.inducing, restart, &mut rng)?;
         let q = Gaussians::new(mean, var)?;
         let outputs = Outputs::new(scaled);
         let noise = noise_param_by(self.noise_kind, noise, &outputs);

@@ -3,9 +3,10 @@
 use crate::error::{Error, Result};
 use crate::expectation::{Gaussians, QuasiMonteCarlo, Rule};
 use crate::mat::Mat;
+use crate::model::latent::decoded;
 use crate::model::shared::row_density;
 use crate::model::{BayesianGplvm, Latent};
-use crate::posterior::Posterior;
+use crate::posterior::{Posterior, Prediction};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -28,24 +29,7 @@ impl BayesianGplvm {
         if let Some(relevance) = self.kernel.relevance() {
             return Ok(relevance);
         }
-        let (n, d, q, _) = self.sizes();
-        let x = &self.mean.value;
-        let mut relevance = vec![0.0; q];
-        for (k, out) in relevance.iter_mut().enumerate() {
-            let mean = x.col(k).iter().sum::<f64>() / n as f64;
-            let spread = x.col(k).iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n as f64;
-            let h = 1e-3 * (1.0 + spread.sqrt());
-            let moved = |by: f64| {
-                let mut moved = x.clone();
-                (0..n).for_each(|i| moved[(i, k)] += by);
-                posterior.predict_scaled(&moved).mean
-            };
-            let (up, down) = (moved(h), moved(-h));
-            let slopes =
-                up.as_slice().iter().zip(down.as_slice()).map(|(a, b)| ((a - b) / (2.0 * h)).powi(2));
-            *out = slopes.sum::<f64>() / (n * d) as f64 * spread;
-        }
-        Ok(relevance)
+        Ok(decoded::slopes(posterior, &self.mean.value))
     }
 
     /// Fills the missing cells (NaN) of `y`, each row from its own latent posterior.
@@ -57,17 +41,8 @@ impl BayesianGplvm {
     pub fn impute_knowing(&self, posterior: &Posterior, y: &Mat, known: &[Vec<f64>]) -> Result<Imputed> {
         let latent = self.project_knowing(posterior, y, known)?;
         let predicted = posterior.predict_uncertain(&latent.q)?;
-        let noise = posterior.noise_variance();
-        let mut filled = Imputed { y: y.clone(), var: Mat::zeros(y.rows(), y.cols()), latent };
-        for i in 0..y.rows() {
-            for j in 0..y.cols() {
-                if y[(i, j)].is_nan() {
-                    filled.y[(i, j)] = predicted.mean[(i, j)];
-                    filled.var[(i, j)] = predicted.var[(i, j)] + noise[j];
-                }
-            }
-        }
-        Ok(filled)
+        let Prediction { mean, var } = decoded::fill(posterior, y, &predicted);
+        Ok(Imputed { y: mean, var, latent })
     }
 
     /// log p(y∗ | Y) of each row's observed cells, by importance sampling of x∗ from its posterior q(x∗):
@@ -116,10 +91,7 @@ impl BayesianGplvm {
     }
 
     /// Data at latent positions: certain ones, or Gaussians where any variance is above 0.
-    pub fn reconstruct(&self, posterior: &Posterior, q: &Gaussians) -> Result<crate::posterior::Prediction> {
-        match q.var.as_slice().iter().all(|v| *v == 0.0) {
-            true => posterior.predict(&q.mean),
-            false => posterior.predict_uncertain(q),
-        }
+    pub fn reconstruct(&self, posterior: &Posterior, q: &Gaussians) -> Result<Prediction> {
+        decoded::reconstruct(posterior, q)
     }
 }

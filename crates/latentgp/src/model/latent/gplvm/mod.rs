@@ -28,6 +28,7 @@ use crate::kernel::{self, Kernel, Structure};
 use crate::mat::{Mat, all_finite};
 use crate::mean::Mean;
 use crate::model::shared::exact_process::{ExactGrad, ExactProcess};
+use crate::model::shared::init::Init;
 use crate::model::shared::noise::{NoiseKind, noise_param, noise_param_by, of_each};
 use crate::model::shared::starts;
 use crate::model::{Model, Outputs};
@@ -200,6 +201,8 @@ pub struct GplvmTraining {
     pub latent_dim: usize,
     /// What is assumed of X.
     pub prior: LatentPrior,
+    /// Where the positions of the first run start.
+    pub init: Init,
     /// How the columns of Y are scaled.
     pub scale: Scale,
     /// The start of σ², as a part of the mean square of the scaled data.
@@ -223,6 +226,7 @@ impl Default for GplvmTraining {
         GplvmTraining {
             latent_dim: 2,
             prior: LatentPrior::default(),
+            init: Init::Pca,
             scale: Scale::Standardize,
             noise: 0.01,
             noise_kind: NoiseKind::Shared,
@@ -259,7 +263,8 @@ impl GplvmTraining {
         let scaling = Scaling::fit(y, self.scale)?;
         let scaled = scaling.apply(y)?;
         let mut rng = rng_of(self.seed, run);
-        let (x, noise) = starts::start(&scaled, self.latent_dim, run, self.noise, &mut rng)?;
+        let first = (&self.init, self.noise);
+        let (x, noise) = starts::start(&scaled, self.latent_dim, run, first, &mut rng)?;
         let mut kernel = kernel.boxed();
         if self.prior == LatentPrior::StandardNormal {
             hold_scale(&mut kernel);

@@ -7,6 +7,7 @@ use crate::expectation::Gaussians;
 use crate::file::{ModelFile, damaged, written};
 use crate::kernel::{Kernel, Own};
 use crate::mat::Mat;
+use crate::model::latent::decoded;
 use crate::model::latent::space::put_usual;
 use crate::model::{LatentSpace, Model, Outputs, Placed, noise_at_floor};
 use crate::param::Parameterized;
@@ -29,29 +30,6 @@ impl Gplvm {
         file.take_parameters(&mut model)?;
         model.expectation = file.expectation()?;
         Ok(model)
-    }
-
-    /// The mean square of the slope of the posterior mean in each dimension times the spread of the positions, as positions
-    /// and lengthscales share one scale.
-    fn slopes(&self) -> Result<Vec<f64>> {
-        let posterior = self.posterior()?;
-        let x = &self.x.value;
-        let (n, d) = (x.rows(), self.outputs.y.cols());
-        let one = |k: usize| {
-            let mean = x.col(k).iter().sum::<f64>() / n as f64;
-            let spread = x.col(k).iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n as f64;
-            let h = 1e-3 * (1.0 + spread.sqrt());
-            let moved = |by: f64| {
-                let mut moved = x.clone();
-                (0..n).for_each(|i| moved[(i, k)] += by);
-                posterior.predict_scaled(&moved).mean
-            };
-            let (up, down) = (moved(h), moved(-h));
-            let squares =
-                up.as_slice().iter().zip(down.as_slice()).map(|(a, b)| ((a - b) / (2.0 * h)).powi(2));
-            squares.sum::<f64>() / (n * d) as f64 * spread
-        };
-        Ok((0..x.cols()).map(one).collect())
     }
 }
 
@@ -106,29 +84,17 @@ impl LatentSpace for Gplvm {
     }
 
     fn reconstruct(&self, q: &Gaussians) -> Result<Prediction> {
-        let posterior = self.posterior()?;
-        match q.var.as_slice().iter().all(|v| *v == 0.0) {
-            true => posterior.predict(&q.mean),
-            false => posterior.predict_uncertain(q),
-        }
+        decoded::reconstruct(&self.posterior()?, q)
     }
 
     fn impute(&self, y: &Mat) -> Result<Prediction> {
         let posterior = self.posterior()?;
         let there = posterior.predict(&self.project_with(&posterior, y)?.x)?;
-        let noise = posterior.noise_variance();
-        let mut all = Prediction { mean: y.clone(), var: Mat::zeros(y.rows(), y.cols()) };
-        for i in 0..y.rows() {
-            for j in (0..y.cols()).filter(|j| y[(i, *j)].is_nan()) {
-                all.mean[(i, j)] = there.mean[(i, j)];
-                all.var[(i, j)] = there.var[(i, j)] + noise[j];
-            }
-        }
-        Ok(all)
+        Ok(decoded::fill(&posterior, y, &there))
     }
 
     fn relevance(&self) -> Result<Vec<f64>> {
-        self.slopes()
+        Ok(decoded::slopes(&self.posterior()?, &self.x.value))
     }
 
     fn store(&self, file: &mut ModelFile) -> Result<()> {

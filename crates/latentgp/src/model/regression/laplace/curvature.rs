@@ -15,7 +15,7 @@
 use super::local::Local;
 use crate::blocks;
 use crate::error::{Error, Result};
-use crate::kernel::Few;
+use crate::kernel::InlineVec;
 use crate::linalg::{self, Cholesky};
 use crate::mat::Mat;
 use crate::scratch::Buffer;
@@ -31,7 +31,7 @@ struct Half {
 /// R in factors.
 #[derive(Clone, Debug)]
 pub(super) struct Curvature {
-    halves: Few<Half>,
+    halves: InlineVec<Half>,
     /// The factor of Σ E_c, where functions are coupled.
     sum: Option<Cholesky>,
 }
@@ -87,7 +87,7 @@ impl Curvature {
     pub(super) fn new(k: &Mat, local: &Local) -> Result<Self> {
         let latents = local.weight.rows();
         let halves = blocks::each_of(0..latents, latents == 1, |c| Half::new(k, local.weight.row(c)));
-        let halves: Few<Half> = halves.into_iter().collect::<Result<_>>()?;
+        let halves: InlineVec<Half> = halves.into_iter().collect::<Result<_>>()?;
         if !local.coupled() {
             return Ok(Curvature { halves, sum: None });
         }
@@ -140,7 +140,7 @@ impl Curvature {
         let (points, latents) = (cross.cols(), self.halves.len());
         let place = |c: usize, d: usize| c * latents + d;
         let mut all = Mat::zeros(points, latents * latents);
-        let mut shared: Few<Mat> = Few::new();
+        let mut shared: InlineVec<Mat> = InlineVec::new();
         for (c, half) in self.halves.iter().enumerate() {
             let mut white = half.whiten(cross);
             let mut explained = Buffer::filled(0.0, points);

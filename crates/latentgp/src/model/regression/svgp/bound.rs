@@ -17,7 +17,7 @@ use super::Svgp;
 use crate::blocks::{self, Parts, part_rows};
 use crate::error::{Error, Result};
 use crate::fast::vmath::groups;
-use crate::kernel::{Few, KernelGrad};
+use crate::kernel::{InlineVec, KernelGrad};
 use crate::likelihood::Observations;
 use crate::linalg::{self, Cholesky};
 use crate::mat::{Mat, all_finite};
@@ -30,9 +30,9 @@ use std::ops::Range;
 struct Shared {
     l: Cholesky,
     /// T_c.
-    roots: Few<Mat>,
+    roots: InlineVec<Mat>,
     /// 2(T_cT_cᵀ − I).
-    spread: Few<Mat>,
+    spread: InlineVec<Mat>,
 }
 
 /// Latent values of a block, C×B, and A, M×B.
@@ -49,7 +49,7 @@ struct Sums {
     /// Aḡ_c, C×M.
     mean: Mat,
     /// H_c.
-    h: Few<Mat>,
+    h: InlineVec<Mat>,
     m_bar: Buffer<f64>,
     theta: Buffer<f64>,
     /// λ̄.
@@ -61,7 +61,7 @@ struct Sums {
 
 impl Shared {
     fn new(model: &Svgp) -> Result<Self> {
-        let roots: Few<Mat> = (0..model.q_mean.value.rows()).map(|c| model.root(c)).collect();
+        let roots: InlineVec<Mat> = (0..model.q_mean.value.rows()).map(|c| model.root(c)).collect();
         let spread = roots
             .iter()
             .map(|t| {
@@ -243,7 +243,7 @@ fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64, lambda: Buffer<f64
     let (latents, b) = (at.mean.rows(), at.x.rows());
     let z = &model.z.value;
     let mut a_bar = linalg::mul_tn(&model.q_mean.value, &at.mean);
-    let mut h = Few::new();
+    let mut h = InlineVec::new();
     let mut diag_bar = Buffer::filled(0.0, b);
     for c in 0..latents {
         let mut weighted = at.a.clone();

@@ -26,27 +26,27 @@ const MEMORY: usize = 10;
 /// What the starts of a fit by the papers' protocol differ by.
 const ROUNDING: f64 = 1e-13;
 
-/// A leaf of a kernel, for each of its parameters: the kernel's name, its columns, the parameter's name.
-struct Place {
+/// A parameter of a kernel without parts: the kernel's name, its input columns, the parameter's name.
+struct LeafParameter {
     kernel: String,
     columns: Vec<usize>,
     name: String,
 }
 
-/// The leaves in the order of the kernel's parameters.
-fn places(kernel: &dyn Kernel, columns: &[usize], out: &mut Vec<Place>) {
+/// One for each parameter of the kernel, in their order.
+fn leaf_parameters(kernel: &dyn Kernel, columns: &[usize], out: &mut Vec<LeafParameter>) {
     match kernel.structure() {
         Structure::Sum(parts) | Structure::Product(parts) => {
-            parts.iter().for_each(|part| places(&**part, columns, out));
+            parts.iter().for_each(|part| leaf_parameters(&**part, columns, out));
         }
         Structure::Select(select) => {
             let own: Vec<usize> = select.dims.iter().map(|&q| columns[q]).collect();
-            places(&*select.kernel, &own, out);
+            leaf_parameters(&*select.kernel, &own, out);
         }
         Structure::Leaf => {
             let text = kernel.expression();
             let name = text.split('(').next().unwrap_or_default();
-            out.extend(kernel.params().into_iter().map(|(param, _)| Place {
+            out.extend(kernel.params().into_iter().map(|(param, _)| LeafParameter {
                 kernel: name.to_string(),
                 columns: columns.to_vec(),
                 name: param,
@@ -56,13 +56,13 @@ fn places(kernel: &dyn Kernel, columns: &[usize], out: &mut Vec<Place>) {
 }
 
 /// The start of a parameter of `len` entries; `None` where it stays as it is.
-fn wide(place: &Place, std: &[f64], len: usize) -> Option<Vec<f64>> {
-    let q = place.columns.len();
-    match (place.kernel.as_str(), place.name.as_str()) {
+fn wide(of: &LeafParameter, std: &[f64], len: usize) -> Option<Vec<f64>> {
+    let q = of.columns.len();
+    match (of.kernel.as_str(), of.name.as_str()) {
         ("linear", "variance") => Some(vec![SLOPES / q as f64; len]),
         ("periodic", _) => Some(vec![1.0; len]),
         ("rbf" | "matern12" | "matern32" | "matern52" | "rational_quadratic", "lengthscale") => {
-            let own: Vec<f64> = place.columns.iter().map(|&c| WIDE * std[c]).collect();
+            let own: Vec<f64> = of.columns.iter().map(|&c| WIDE * std[c]).collect();
             let shared = own.iter().sum::<f64>() / q as f64;
             Some(if len == q { own } else { vec![shared; len] })
         }
@@ -83,11 +83,11 @@ impl Narx {
         };
         let all: Vec<usize> = (0..x.cols()).collect();
         let mut at = Vec::new();
-        places(self.kernel(), &all, &mut at);
+        leaf_parameters(self.kernel(), &all, &mut at);
         // The kernel's parameters are the first of the model's.
-        for (place, (_, param)) in at.iter().zip(self.params_mut()) {
+        for (leaf, (_, param)) in at.iter().zip(self.params_mut()) {
             let admits = |v: &Vec<f64>| v.iter().all(|v| param.transform.admits(*v));
-            if let Some(value) = wide(place, &std, param.len()).filter(|v| !param.fixed && admits(v)) {
+            if let Some(value) = wide(leaf, &std, param.len()).filter(|v| !param.fixed && admits(v)) {
                 param.value = Mat::from_vec(param.value.rows(), param.value.cols(), value)
                     .expect("as many values as entries");
             }

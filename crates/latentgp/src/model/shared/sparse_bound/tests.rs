@@ -64,10 +64,13 @@ fn gradient(rule: &dyn Expectation, outputs: &Outputs, at: &Place, with_outputs:
     (value, all)
 }
 
-/// A kernel, an expectation and the outputs of every way that the bound goes.
-fn cases() -> Vec<(Box<dyn Kernel>, Box<dyn Expectation>, Gaussians)> {
+/// A kernel, an expectation, and outputs.
+type Case = (Box<dyn Kernel>, Box<dyn Expectation>, Gaussians);
+
+/// A case for every way that the bound goes.
+fn cases() -> Vec<Case> {
     let holes = [(0, 0), (3, 0), (5, 2), (7, 1)];
-    let mut all: Vec<(Box<dyn Kernel>, Box<dyn Expectation>, Gaussians)> = Vec::new();
+    let mut all: Vec<Case> = Vec::new();
     for y in [outputs(9, 3, &[]), outputs(9, 3, &holes), outputs(4, 6, &[])] {
         all.push((Box::new(Rbf::new(DIM)), Box::new(Analytic), y.clone()));
         all.push((Box::new(Matern32::new(DIM)), Box::new(Unscented), y.clone()));
@@ -222,5 +225,33 @@ fn each_column_is_a_model_of_its_own_noise() {
             assert!(relative_error(a.as_slice(), b.as_slice(), 1e-3) < 1e-9, "{name}");
         }
         assert!((whole - sum).abs() < 1e-10 * sum.abs(), "{name}: {whole} against {sum}");
+    }
+}
+
+#[test]
+fn beside_a_singular_kzz_the_factor_of_the_kernel_keeps_its_slope() {
+    const ROWS: usize = 60;
+    let mean = Mat::from_fn(ROWS, DIM, |i, j| (2.3 * i as f64 + 1.1 * j as f64).sin());
+    let q = Gaussians { var: mean.map(|v| 0.1 + 0.05 * v), mean };
+    let smooth = |i: usize, j: usize| q.mean[(i, 0)] + 0.3 * (q.mean[(i, 1)] + j as f64).sin();
+    let y = Gaussians::certain(Mat::from_fn(ROWS, 6, |i, j| smooth(i, j) + 0.1 * ((7 * i + j) as f64).cos()));
+    let z = Mat::from_fn(20, DIM, |i, j| (1.3 * i as f64 - 0.7 * j as f64).cos());
+    let mut kernel = Matern32::new(DIM);
+    kernel.variance.set(5e5);
+    kernel.lengthscale.set(1000.0);
+    for noise in [vec![0.1], (0..6).map(|j| 0.1 + 0.01 * j as f64).collect()] {
+        let at: Place = (Box::new(kernel.clone()), noise, z.clone(), q.clone(), y.clone());
+        let outputs = Outputs::new(y.mean.clone());
+        let slope = gradient(&Unscented, &outputs, &at, false).1[0];
+        let value = |factor: f64| {
+            let mut moved = at.clone();
+            let mut own = kernel.clone();
+            own.variance.set(factor * kernel.variance.get());
+            moved.0 = Box::new(own);
+            with_bound(&Unscented, &outputs, &moved, |bound| bound.value(&moved.3)).unwrap()
+        };
+        const STEP: f64 = 1e-2;
+        let difference = (value(1.0 + STEP) - value(1.0 - STEP)) / (2.0 * STEP * kernel.variance.get());
+        assert!((slope / difference - 1.0).abs() < 1e-3, "{slope:e} against {difference:e}");
     }
 }

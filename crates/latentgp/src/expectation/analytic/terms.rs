@@ -6,7 +6,7 @@ use super::{gauss, moments};
 use crate::error::{Error, Result};
 use crate::expectation::{Gaussians, PsiInputs};
 use crate::fast::vmath::in_lanes;
-use crate::kernel::Few;
+use crate::kernel::InlineVec;
 use crate::mat::Mat;
 use crate::param;
 use crate::scratch::Buffer;
@@ -22,7 +22,7 @@ pub(super) struct Gathered {
     pub z: Mat,
 }
 
-/// Ψ̄ of some points: their rows of Ψ̄1, and the [`weights`](Plan::weights) that Ψ̄2 gives to pairs.
+/// Ψ̄ of some points: their rows of Ψ̄1, and the [`weights`](Terms::weights) that Ψ̄2 gives to pairs.
 pub(super) struct PartBar<'b> {
     pub psi0: f64,
     pub psi1: &'b [f64],
@@ -39,15 +39,15 @@ pub(super) struct Psi0Bar<'g> {
 }
 
 /// A kernel's terms, with inputs and inducing inputs.
-pub(super) struct Plan<'a> {
+pub(super) struct Terms<'a> {
     pub q: &'a Gaussians,
     pub z: &'a Mat,
     theta: Buffer<f64>,
-    factors: Few<Factor>,
+    factors: InlineVec<Factor>,
     unit: Factor,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> Terms<'a> {
     pub fn new(of: &PsiInputs<'a>) -> Result<Self> {
         of.check_shapes()?;
         let PsiInputs { kernel, q, z, .. } = *of;
@@ -55,7 +55,7 @@ impl<'a> Plan<'a> {
         let mut theta = Buffer::filled(0.0, param::count(kernel));
         param::copy_values(kernel, &mut theta);
         let factors = form.terms.into_iter().map(|t| Factor::new(t, &theta, q.dim())).collect();
-        Ok(Plan { q, z, theta, factors, unit: Factor::unit(q.dim()) })
+        Ok(Terms { q, z, theta, factors, unit: Factor::unit(q.dim()) })
     }
 
     fn correlated(&self) -> impl Iterator<Item = &Factor> + Clone {
