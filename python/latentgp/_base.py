@@ -28,6 +28,9 @@ SCALES = ("standardize", "global", "center", "none")
 #: Whose a noise variance is.
 NOISES = ("shared", "columns")
 
+#: What may be done about inputs with errors.
+INPUTS = [StrOptions({"inferred", "averaged"}), None]
+
 #: How many times as long as one run a search may take.
 EFFORTS = {"quick": 1, "normal": 10, "thorough": 40}
 

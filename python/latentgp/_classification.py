@@ -35,6 +35,7 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
         The classes, of any type.
     log_evidence_ : float
         Laplace's approximation of the log evidence, or a lower bound of it.
+    {learnt_std}
     {outcome}
 
     Examples
@@ -52,7 +53,7 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
         "link": [StrOptions({"logit", "probit"})],
     }
 
-    def __init__(self, kernel="rbf", *, link="logit", n_inducing=None, max_iter=1000,
+    def __init__(self, kernel="rbf", *, link="logit", n_inducing=None, inputs=None, max_iter=1000,
                  effort="normal", restarts=None, random_state=None,
                  verbose=0, callback=None):  # fmt: skip
         self._store(locals())
@@ -77,9 +78,9 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
             Inputs.
         y : array-like of shape (n_samples,)
             Classes, of any type.
-        X_std : array-like of shape (n_samples, n_features), default=None
-            Standard deviations of the inputs; a row or a number serves for all. The sparse posterior, with up to 50
-            inducing inputs where ``n_inducing`` is None, takes the place of Laplace's approximation then.
+        {errors_of_inputs}
+            With errors the sparse posterior, with up to 50 inducing inputs where ``n_inducing`` is None, takes the place of
+            Laplace's approximation.
 
         Returns
         -------
@@ -95,8 +96,15 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
         if len(self.classes_) > MOST_CLASSES:
             raise ValueError(f"GPClassifier takes at most {MOST_CLASSES} classes in y, found {len(self.classes_)}")
         codes = np.ascontiguousarray(codes.reshape(-1, 1), dtype=np.float64)
-        self._learn(X, self._errors(X_std, X, given), codes, name, [str(c) for c in self.classes_])
+        self._learn(X, self._split(X_std, X, given), codes, name, [str(c) for c in self.classes_])
         return self
+
+    def _codes(self, y):
+        places = {label: k for k, label in enumerate(self.classes_.tolist())}
+        unknown = [label for label in np.asarray(y).ravel().tolist() if label not in places]
+        if unknown:
+            raise ValueError(f"y has the class {unknown[0]!r}, expected one of {self.classes_.tolist()}")
+        return [places[label] for label in np.asarray(y).ravel().tolist()]
 
     def _restore(self, model, told):
         self.classes_ = _typed(model.names[2])

@@ -24,6 +24,7 @@ class GPCountRegressor(LikelihoodEstimator, Regressor):
     ----------
     log_evidence_ : float
         Laplace's approximation of the log evidence, or a lower bound of it.
+    {learnt_std}
     {outcome}
 
     Examples

@@ -39,6 +39,9 @@ PARTS = {
     "posterior": """
         n_inducing : int or None, default=None
             Inducing inputs of a sparse variational posterior; None is Laplace's approximation with all rows.
+        inputs : {"inferred", "averaged"} or None, default=None
+            What is done about inputs with errors (``X_std``). Inferred ones have a posterior each, see ``inputs_``;
+            averages cost less, but are wider. None infers.
         max_iter : int, default=1000
             Most iterations of a run.
         """,
@@ -46,11 +49,29 @@ PARTS = {
         noise_variance_ : ndarray of shape (n_targets,)
             The variance of the noise of each target.
         """,
+    "errors_of_inputs": """
+        X_std : array-like of shape (n_samples, n_features), "learn" or mapping, default=None
+            Standard deviations of the inputs, where these are known up to errors; a row or a number serves for all.
+            ``"learn"`` where they are not known but alike in all rows. A mapping has an entry for each uncertain column,
+            by its name or position: ``"learn"``, a number, or one for each row.
+        """,
+    "inputs": """
+        inputs : {"inferred", "averaged"} or None, default=None
+            What is done about inputs with errors (``X_std``). Inferred ones have a posterior each, see ``inputs_``;
+            averages cost less, but the noise pays for the slope across every error bar. None infers.
+        """,
+    "learnt_std": """
+        learnt_std_ : dict
+            The standard deviations of errors that were learnt, by column.
+        inputs_ : Inputs
+            ``mean`` and ``std`` of the true inputs of the training rows, where these may be uncertain.
+        """,
     "new_inputs": """
         X : array-like of shape (n_samples, n_features)
             Inputs.
-        X_std : array-like of shape (n_samples, n_features), default=None
-            Standard deviations of the inputs; a row or a number serves for all.
+        X_std : array-like of shape (n_samples, n_features), "learn" or mapping, default=None
+            Standard deviations of the inputs; a row or a number serves for all. ``"learn"`` stands for what the fit
+            has learnt.
         """,
     "rows": """
         X : array-like of shape (n_samples, n_features)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._base import COMMON_CONSTRAINTS, at_least
+from ._base import COMMON_CONSTRAINTS, INPUTS, at_least
 from ._supervised import InputEstimator
 
 #: Inducing inputs where inputs are uncertain, at most.
@@ -14,10 +14,11 @@ class LikelihoodEstimator(InputEstimator):
 
     _parameter_constraints = {
         "n_inducing": [at_least(1), None],
+        "inputs": INPUTS,
         **{name: of for name, of in COMMON_CONSTRAINTS.items() if name != "scale"},
     }
 
-    def __init__(self, kernel="rbf", *, n_inducing=None, max_iter=1000,
+    def __init__(self, kernel="rbf", *, n_inducing=None, inputs=None, max_iter=1000,
                  effort="normal", restarts=None, random_state=None, verbose=0,
                  callback=None):  # fmt: skip
         self._store(locals())

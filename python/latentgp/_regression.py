@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn.utils._param_validation import StrOptions
 
-from ._base import COMMON_CONSTRAINTS, NOISES, at_least
+from ._base import COMMON_CONSTRAINTS, INPUTS, NOISES, at_least
 from ._doc import documented
 from ._supervised import Regressor
 
@@ -17,7 +17,8 @@ class GPRegressor(Regressor):
     """Exact Gaussian process regression.
 
     Inputs with known errors have no exact posterior: with ``X_std`` at the fit, the variational one with an
-    inducing input at each row, or at 200 of them, takes its place, and ``log_evidence_`` is its lower bound.
+    inducing input at each row, or at 200 of them, takes its place, and ``log_evidence_`` is its lower bound; the true
+    inputs are inferred.
 
     Parameters
     ----------
@@ -26,6 +27,7 @@ class GPRegressor(Regressor):
         The mean function.
     expectation : str, default="auto"
         How kernels are averaged over uncertain inputs.
+    {inputs}
     {scale}
     max_iter : int, default=1000
         Most iterations of a run.
@@ -36,6 +38,7 @@ class GPRegressor(Regressor):
     log_evidence_ : float
         The log evidence of the data as given.
     {noise}
+    {learnt_std}
     {outcome}
 
     Examples
@@ -55,10 +58,11 @@ class GPRegressor(Regressor):
     _parameter_constraints = {
         "mean": [StrOptions({"zero", "constant", "linear"})],
         "expectation": [str],
+        "inputs": INPUTS,
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(self, kernel="rbf", *, mean="zero", expectation="auto", scale="standardize", max_iter=1000,
+    def __init__(self, kernel="rbf", *, mean="zero", expectation="auto", inputs=None, scale="standardize", max_iter=1000,
                  effort="normal", restarts=None, random_state=None, verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 
@@ -84,10 +88,13 @@ class SparseGPRegressor(Regressor):
     {kernel_of_inputs}
     expectation : str, default="auto"
         How kernels are averaged over uncertain inputs; not with FITC.
+    {inputs}
+    latent_inputs : int, default=0
+        Inputs that were never observed, inferred from the targets; they come after the columns of X.
     likelihood : str, default="gaussian"
         The noise: Gaussian, or ``"student_t(df=4)"`` for targets with outliers, of which there is one then.
     fitc : bool, default=False
-        FITC in the place of the variational bound; inputs must not be missing then.
+        FITC in the place of the variational bound; inputs must not be missing then, and errors are averaged over.
     noise : {"shared", "columns"}, default="shared"
         Whose noise variance is: shared by all targets, or one of each; not with FITC.
     {scale}
@@ -100,6 +107,7 @@ class SparseGPRegressor(Regressor):
     log_evidence_ : float
         A lower bound of the log evidence of the data as given, or the log evidence of FITC.
     {noise}
+    {learnt_std}
     {outcome}
 
     Examples
@@ -116,14 +124,16 @@ class SparseGPRegressor(Regressor):
     _parameter_constraints = {
         "n_inducing": [at_least(1)],
         "expectation": [str],
+        "inputs": INPUTS,
+        "latent_inputs": [at_least(0)],
         "likelihood": [str],
         "fitc": ["boolean"],
         "noise": [StrOptions(set(NOISES))],
         **COMMON_CONSTRAINTS,
     }
 
-    def __init__(self, n_inducing=50, *, kernel="rbf", expectation="auto", likelihood="gaussian", fitc=False,
-                 noise="shared", scale="standardize", max_iter=1000, effort="normal", restarts=None, random_state=None,
+    def __init__(self, n_inducing=50, *, kernel="rbf", expectation="auto", inputs=None, latent_inputs=0,
+                 likelihood="gaussian", fitc=False, noise="shared", scale="standardize", max_iter=1000, effort="normal", restarts=None, random_state=None,
                  verbose=0, callback=None):  # fmt: skip
         self._store(locals())
 

@@ -9,8 +9,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._base import Estimator, check_room, count_of, doubt, fitting, input_std, names_of, seed_of, take_names
+from ._base import Estimator, check_room, count_of, doubt, fitting, names_of, seed_of, take_names
 from ._doc import documented
+from ._input_errors import LEARN, Inputs, split, warn_unclear
 
 
 class InputEstimator(Estimator):
@@ -25,10 +26,20 @@ class InputEstimator(Estimator):
         return {"model": self._model_name}
 
     def _kernel_dim(self, X) -> int:
-        return X.shape[1]
+        return X.shape[1] + self._latent()
 
-    def _learn(self, X, X_std, y, targets, classes):
-        options = self._options(X, X_std is not None)
+    def _latent(self) -> int:
+        """Inputs that were never observed."""
+        return getattr(self, "latent_inputs", 0)
+
+    def _learn(self, X, errors, y, targets, classes):
+        X_std, learn = errors
+        uncertain = X_std is not None or bool(learn)
+        options = self._options(X, uncertain)
+        if uncertain:
+            options.update(inputs=getattr(self, "inputs", None), learn_errors=learn or None)
+        if self._latent():
+            options["latent_inputs"] = self._latent()
         if options["model"] == "gp":
             check_room(4 * len(X), len(X), f"the covariance of {len(X)} rows", "inducing inputs, n_inducing")
         kernel, names = self._native_kernel(self._kernel_dim(X)), (names_of(self, X.shape[1]), targets, classes)
@@ -36,25 +47,87 @@ class InputEstimator(Estimator):
         if not classes:
             doubt(targets, y, "values")
         self._keep(_native.RegressionModel.fit(X, X_std, y, kernel, self._recipe(**options), names, self._watch()))
+        warn_unclear(self.learnt_std_, model_evidence(self._model))
 
     def _take(self, model) -> None:
         super()._take(model)
         self.log_evidence_ = self._report["log_evidence"]
         self.restarts_ = self._report["restarts"]
+        names = getattr(self, "feature_names_in_", range(model.sizes[1]))
+        self.learnt_std_ = {names[j]: std for j, std in model.learnt_errors}
+
+    @property
+    def inputs_(self) -> Inputs:
+        """The posterior of the true inputs of the training rows: means and standard deviations, latent inputs last.
+
+        Of models whose inputs may be uncertain: sparse ones, and those of this package that become sparse with ``X_std``.
+        """
+        check_is_fitted(self)
+        found = self._model.inputs_posterior()
+        if found is None:
+            raise AttributeError(f"{type(self).__name__} was fitted with inputs that are certain, of which nothing is inferred")
+        return Inputs(found[0], np.sqrt(found[1]))
+
+    def infer_inputs(self, X, y, X_std=None) -> Inputs:
+        """The posterior of the true inputs of rows whose targets are known.
+
+        Each row stands on its own. Inputs that are certain stay as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets as at the fit; NaN is one that is missing.
+        X_std : array-like, "learn" or mapping, default=None
+            Standard deviations of the inputs, as for ``predict``.
+
+        Returns
+        -------
+        inputs : Inputs
+            ``mean`` and ``std``, arrays of shape (n_samples, n_features), latent inputs after the others.
+        """
+        rows = self._inputs(X)
+        std = self._errors(X_std, rows, X)
+        y = np.ascontiguousarray(np.asarray(self._codes(y), dtype=np.float64).reshape(len(rows), -1))
+        mean, var = self._model.infer_inputs(rows, None if std is None else std**2, y)
+        return Inputs(mean, np.sqrt(var))
+
+    def _codes(self, y):
+        """Targets as numbers."""
+        return y
 
     def _restore(self, model, told):
         take_names(self, model.names[0], told["named"])
         self._take(model)
         return self
 
+    def _split(self, X_std, rows: np.ndarray, given):
+        """Standard deviations of inputs and the columns whose errors are learnt, by the names of columns and rows."""
+        return split(X_std, rows, given, getattr(self, "feature_names_in_", None))
+
     def _errors(self, X_std, rows: np.ndarray, given):
-        """Standard deviations of inputs, by the names of their columns and rows where they have some."""
-        return input_std(X_std, rows, given, getattr(self, "feature_names_in_", None))
+        """Standard deviations of inputs; those that were learnt where they are asked for."""
+        std, learn = self._split(X_std, rows, given)
+        if not learn:
+            return std
+        learnt = dict(self._model.learnt_errors)
+        std = np.zeros(rows.shape) if std is None else std
+        for j in learn:
+            if j not in learnt:
+                raise ValueError(f"X_std={LEARN!r}: the error of column {j} was not learnt at the fit; expected a number")
+            std[:, j] = learnt[j]
+        return std
 
     def _inputs(self, X) -> np.ndarray:
         check_is_fitted(self)
         finite = "allow-nan" if self._gaps else True
         return validate_data(self, X, dtype=np.float64, order="C", reset=False, ensure_all_finite=finite)
+
+
+def model_evidence(model) -> list:
+    """Of every learnt error what the bound loses without it and with twice as much, and whether it is clear."""
+    return [(without, doubled, clear) for _, without, doubled, clear in model.error_evidence]
 
 
 def target_names(y, count: int) -> list[str]:
@@ -83,8 +156,7 @@ class Regressor(RegressorMixin, InputEstimator):
             Inputs.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
-        X_std : array-like of shape (n_samples, n_features), default=None
-            Standard deviations of the inputs, where these are known up to errors; a row or a number serves for all.
+        {errors_of_inputs}
 
         Returns
         -------
@@ -99,7 +171,7 @@ class Regressor(RegressorMixin, InputEstimator):
         y = np.asarray(y, dtype=np.float64)
         columns = np.ascontiguousarray(y.reshape(len(y), -1))
         self._one = y.ndim == 1
-        self._learn(X, self._errors(X_std, X, given), columns, target_names(targets, columns.shape[1]), [])
+        self._learn(X, self._split(X_std, X, given), columns, target_names(targets, columns.shape[1]), [])
         return self
 
     def _take(self, model) -> None:
@@ -127,8 +199,9 @@ class Regressor(RegressorMixin, InputEstimator):
             Whether to return standard deviations as well.
         return_cov : bool, default=False
             Whether to return the covariance of all predictions as well.
-        X_std : array-like of shape (n_samples, n_features), default=None
-            Standard deviations of the inputs; a row or a number serves for all.
+        X_std : array-like of shape (n_samples, n_features), "learn" or mapping, default=None
+            Standard deviations of the inputs; a row or a number serves for all. ``"learn"`` stands for what the fit
+            has learnt.
 
         Returns
         -------

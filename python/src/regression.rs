@@ -65,13 +65,21 @@ impl RegressionModel {
     ) -> Outcome<(RegressionModel, Option<PyErr>)> {
         let (inputs, targets, classes) = names;
         let x_std = x_std.as_ref().map(to_mat).transpose()?;
-        let of = |name: &String| Some(format!("{name}_std"));
-        let input_std = if x_std.is_some() { inputs.iter().map(of).collect() } else { Vec::new() };
+        let given = x_std.is_some();
         let data = Data::Pairs { x: to_mat(&x)?, x_std, y: to_mat(&y)?, classes: classes.len() };
         let (Done { fitted, report }, raised) =
             work::fit(py, callback, recipe, data, Some(kernel.0.clone()))?;
         let Learnt::Regression(model) = fitted.model else {
             return Err(Raise::fault("the model is no regression"));
+        };
+        let learnt: Vec<usize> = model.learnt_errors().into_iter().map(|(j, _)| j).collect();
+        let of = |(j, name): (usize, &String)| match learnt.contains(&j) {
+            true => Some("learn".to_string()),
+            false => given.then(|| format!("{name}_std")),
+        };
+        let input_std: Vec<Option<String>> = match given || !learnt.is_empty() {
+            true => inputs.iter().enumerate().map(of).collect(),
+            false => Vec::new(),
         };
         let unfinished = None;
         let trained = TrainedRegression { model, inputs, input_std, targets, classes, report, unfinished };
@@ -141,6 +149,39 @@ impl RegressionModel {
     fn projection<'py>(&self, py: Python<'py>) -> Outcome<Option<Moments<'py>>> {
         let projection = self.0.trained.model.projection();
         projection.map(|p| moments(py, p.mean, p.var)).transpose()
+    }
+
+    /// Inputs whose errors were learnt, and the standard deviations of these.
+    #[getter]
+    fn learnt_errors(&self) -> Vec<(usize, f64)> {
+        self.0.trained.model.learnt_errors()
+    }
+
+    /// Of every learnt error its input, what the bound loses without it and with twice as much, and whether it is clear.
+    #[getter]
+    fn error_evidence(&self) -> Vec<(usize, f64, f64, bool)> {
+        let all = self.0.trained.model.error_evidence().iter();
+        all.map(|e| (e.column, e.without, e.doubled, e.is_clear())).collect()
+    }
+
+    /// Means and variances of the true inputs of the training rows, where these may be uncertain.
+    fn inputs_posterior<'py>(&self, py: Python<'py>) -> Outcome<Option<Moments<'py>>> {
+        let found = self.0.trained.model.inputs_posterior()?;
+        found.map(|q| moments(py, q.mean, q.var)).transpose()
+    }
+
+    /// Means and variances of the true inputs of rows whose outputs are known.
+    fn infer_inputs<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array<'py>,
+        var: Option<Array<'py>>,
+        y: Array<'py>,
+    ) -> Outcome<Moments<'py>> {
+        let (x, y, ready) = (to_mat(&x)?, to_mat(&y)?, Arc::clone(&self.0));
+        let var = var.as_ref().map(to_mat).transpose()?;
+        let q = work::run(py, move || ready.trained.model.infer_inputs(&x, var.as_ref(), &y))?;
+        moments(py, q.mean, q.var)
     }
 
     /// How the fit went.

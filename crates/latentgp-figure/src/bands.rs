@@ -19,6 +19,8 @@ const SEEN: &str = "fill=\"#262626\" stroke=\"none\"";
 const JOIN: &str =
     "stroke=\"#262626\" stroke-opacity=\"0.35\" stroke-width=\"0.9\" stroke-linejoin=\"round\"";
 const HELD_OUT: &str = "fill=\"#ffffff\" stroke=\"#d55e00\" stroke-width=\"1.1\"";
+const READ: &str = "stroke=\"#9a9a9a\" stroke-width=\"0.8\"";
+const INFERRED: &str = "stroke=\"#d55e00\" stroke-width=\"2\"";
 /// Height of each picture of a stack.
 const STACKED: f64 = 230.0;
 /// Width of the legend.
@@ -46,6 +48,17 @@ pub struct Observation {
     pub y: f64,
 }
 
+/// What is known of the place of an observed value: as it was read, and once the value is known too.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The observed value.
+    pub y: f64,
+    /// Where it was read, and the standard deviation of the error.
+    pub read: (f64, f64),
+    /// Where it is, and the standard deviation that is left.
+    pub inferred: (f64, f64),
+}
+
 /// What the figure shows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bands {
@@ -63,6 +76,8 @@ pub struct Bands {
     pub bands: Vec<Band>,
     /// Observed values, wherever they are.
     pub observed: Vec<Observation>,
+    /// Observed values at uncertain places, drawn with error bars of one standard deviation.
+    pub spread: Vec<Spread>,
     /// Where the training ends; observations beyond it were not seen.
     pub training_end: Option<f64>,
     /// The names of places of the x axis, such as dates, of which as many are written as there is room for; numbers where
@@ -109,6 +124,8 @@ impl Bands {
             }
         }
         check::finite("observations", &self.observed.iter().flat_map(|o| [o.x, o.y]).collect::<Vec<_>>())?;
+        let spread = self.spread.iter().flat_map(|p| [p.y, p.read.0, p.read.1, p.inferred.0, p.inferred.1]);
+        check::finite("places of observations", &spread.collect::<Vec<_>>())?;
         check::finite("end of training", &Vec::from_iter(self.training_end))
     }
 
@@ -133,7 +150,10 @@ impl Bands {
     }
 
     fn x_scale(&self) -> Scale {
-        let all = self.x.iter().copied().chain(self.observed.iter().map(|o| o.x)).chain(self.training_end);
+        let bars = self.spread.iter().flat_map(|p| [p.read, p.inferred]);
+        let bars = bars.flat_map(|(x, s)| [x - s, x + s]);
+        let points = self.observed.iter().map(|o| o.x).chain(bars);
+        let all = self.x.iter().copied().chain(points).chain(self.training_end);
         Scale::covering(all).padded(0.015)
     }
 
@@ -142,7 +162,8 @@ impl Bands {
     }
 
     fn y_scale(&self) -> Scale {
-        let core = Scale::covering(self.mean.iter().copied().chain(self.observed.iter().map(|o| o.y)));
+        let seen = self.observed.iter().map(|o| o.y).chain(self.spread.iter().map(|p| p.y));
+        let core = Scale::covering(self.mean.iter().copied().chain(seen));
         let edges = self.bands.iter().flat_map(|b| b.lower.iter().chain(&b.upper)).copied();
         let all = Scale::covering(edges.chain([core.lo, core.hi]));
         // With a single point, or a flat curve alone, the bands are all there is to see.
@@ -239,6 +260,7 @@ fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend:
         let line = format!("stroke=\"{QUIET}\" stroke-width=\"1\" stroke-dasharray=\"5 4\"");
         canvas.line((x, axes.area.y), (x, axes.area.bottom()), &line);
     }
+    draw_spread(canvas, &axes, p);
     draw_observed(canvas, &axes, p);
     let points: Vec<_> = p.x.iter().zip(&p.mean).map(|(x, y)| axes.at(*x, *y)).collect();
     canvas.path(&polyline(&points, false), &format!("fill=\"none\" {CURVE_STYLE}"));
@@ -255,6 +277,29 @@ fn draw(canvas: &mut Canvas, cell: Rect, p: &Bands, y_scale: Scale, with_legend:
     }
 }
 
+/// A thin bar where each value was read, a thick one where it is once the value is known.
+fn draw_spread(canvas: &mut Canvas, axes: &Axes, p: &Bands) {
+    if p.spread.is_empty() {
+        return;
+    }
+    for place in &p.spread {
+        let bar = |(x, s): (f64, f64)| (axes.at(x - s, place.y), axes.at(x + s, place.y));
+        let (from, to) = bar(place.read);
+        canvas.line(from, to, READ);
+        let (from, to) = bar(place.inferred);
+        canvas.line(from, to, INFERRED);
+    }
+    let r = radius(p.spread.len());
+    canvas.open(SEEN);
+    p.spread.iter().for_each(|place| canvas.ellipse(axes.at(place.inferred.0, place.y), (r, r)));
+    canvas.close();
+}
+
+/// Of the points, smaller where there are many.
+fn radius(points: usize) -> f64 {
+    (3.4 - 0.8 * (points as f64 / 60.0).max(1.0).log10()).max(1.2)
+}
+
 fn draw_observed(canvas: &mut Canvas, axes: &Axes, p: &Bands) {
     if p.joined {
         let mut seen: Vec<&Observation> = p.observed.iter().collect();
@@ -262,7 +307,7 @@ fn draw_observed(canvas: &mut Canvas, axes: &Axes, p: &Bands) {
         let line: Vec<_> = seen.iter().map(|o| axes.at(o.x, o.y)).collect();
         canvas.path(&polyline(&line, false), &format!("fill=\"none\" {JOIN}"));
     }
-    let r = (3.4 - 0.8 * (p.observed.len() as f64 / 60.0).max(1.0).log10()).max(1.2);
+    let r = radius(p.observed.len());
     for (held_out, style) in [(false, SEEN), (true, HELD_OUT)] {
         canvas.open(style);
         for o in p.observed.iter().filter(|o| p.held_out(o) == held_out) {
@@ -301,6 +346,10 @@ fn entries(p: &Bands) -> Vec<Entry> {
         let through: f64 = (0..=k).map(|j| 1.0 - opacity(j, p.bands.len())).product();
         let style = format!("fill=\"{CURVE}\" fill-opacity=\"{:.2}\"", 1.0 - through);
         entries.push(Entry::new(Sample::Patch(style), &band.label));
+    }
+    if !p.spread.is_empty() {
+        entries.push(Entry::new(Sample::Line(READ.into()), "input as read"));
+        entries.push(Entry::new(Sample::Line(INFERRED.into()), "true input"));
     }
     if p.observed.iter().any(|o| !p.held_out(o)) {
         entries.push(Entry::new(Sample::Marker(Shape::Disc, SEEN.into()), "observed"));
@@ -346,6 +395,20 @@ mod tests {
         }
         let bare = Bands { observed: vec![], training_end: None, ..forecast(20) };
         assert!(!bands(&bare).unwrap().svg().contains("observed<"));
+    }
+
+    #[test]
+    fn places_have_bars_as_they_were_read_and_as_they_are() {
+        let place = |k: f64| Spread { y: 0.1 * k, read: (k, 0.5), inferred: (k + 0.2, 0.1) };
+        let spread = vec![place(1.0), place(30.0)];
+        let figure = bands(&Bands { observed: vec![], spread, ..forecast(20) }).unwrap();
+        assert_sound(&figure);
+        assert!(figure.svg().contains(">input as read<") && figure.svg().contains(">true input<"));
+        // Two bars and their samples in the legend.
+        assert!(figure.svg().matches("#9a9a9a").count() >= 3);
+        assert!(!bands(&forecast(20)).unwrap().svg().contains(">true input<"));
+        let broken = vec![Spread { y: f64::NAN, read: (0.0, 1.0), inferred: (0.0, 1.0) }];
+        assert!(bands(&Bands { spread: broken, ..forecast(3) }).is_err());
     }
 
     #[test]

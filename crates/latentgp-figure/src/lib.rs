@@ -38,7 +38,7 @@ use latentgp::{Error, Result};
 use resvg::{tiny_skia, usvg};
 
 pub use background::Background;
-pub use bands::{Band, Bands, Observation, bands, bands_apart, bands_stacked};
+pub use bands::{Band, Bands, Observation, Spread, bands, bands_apart, bands_stacked};
 pub use bars::{Bar, Bars, bars};
 pub use confusion::{Confusion, confusion};
 pub use horizon::{HorizonScores, horizons};

@@ -4,10 +4,13 @@ use super::transform::rows;
 use crate::args::Common;
 use crate::data::{id_column, matched};
 use crate::failure::{Failure, Outcome};
-use crate::regress::{missing_input, put_scores, scores_text, std_columns, targets, within_range};
+use crate::regress::{
+    LEARN, missing_input, put_scores, scores_text, std_columns, targets, variances, within_range,
+};
 use crate::{out, trained};
 use latentgp::Mat;
 use latentgp::data::table::{Column, Table};
+use latentgp::expectation::Gaussians;
 use latentgp::file::TrainedRegression;
 use latentgp::metrics::most_probable;
 use latentgp::model::Answers;
@@ -21,24 +24,32 @@ use std::path::PathBuf;
 Examples:
   latentgp predict house.lgp new.csv                   means and variances as CSV
   latentgp predict house.lgp new.csv --out price.npy
-  latentgp predict iris.lgp flowers.csv --json         class probabilities, and scores if the class is there",
+  latentgp predict iris.lgp flowers.csv --json         class probabilities, and scores if the class is there
+  latentgp predict sky.lgp --inputs                    where the inputs of the training rows truly are
+  latentgp predict sky.lgp new.csv --inputs            and those of new rows, whose targets are known",
     after_help = "\
 Columns of the result: each target with its predicted mean, and with the ending _var the variance of an
 observation, noise included. Of classes: the target with the most probable class (not in .npy files) and p_CLASS
 for every class. Of counts: their mean and variance. Columns of DATA are found by name, others are ignored; DATA
 without names is taken in order. If DATA has the targets too, the predictions are scored. Where the model was
-trained with --input-std and DATA has these columns, the errors of the inputs are part of the variances. A
+trained with --input-std and DATA has these columns, the errors of the inputs are part of the variances, and so are
+errors that were learnt. --inputs gives the posterior of the true inputs instead, which the targets of DATA narrow: each
+input with its mean, and with the ending _var its variance; latent inputs come last. A
 missing input of a sparse regression has the mean and the variance that its column had in the training.
 --samples adds draws of the noise-free function, all rows of a draw at once: TARGET_1, TARGET_2, and so on."
 )]
 pub struct Args {
     /// A model file of `latentgp regress`
     model: PathBuf,
-    /// New rows, with the inputs that the model was trained on
-    data: String,
+    /// New rows, with the inputs that the model was trained on; with --inputs those of the training without it
+    #[arg(required_unless_present = "inputs")]
+    data: Option<String>,
     /// A column of DATA that is copied to the result; the predictions of one of that name are COL_predicted
     #[arg(long, value_name = "COL")]
     id: Option<String>,
+    /// The true inputs of the rows in the place of their targets: means and variances
+    #[arg(long, conflicts_with = "samples")]
+    inputs: bool,
     /// Draws of the noise-free function, from the joint posterior of all rows
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     samples: usize,
@@ -53,11 +64,14 @@ pub struct Args {
 /// Predicts.
 pub fn run(args: &Args, common: &Common) -> Outcome {
     out::check(args.out.as_deref(), &out::TABLES)?;
-    let read = [("MODEL", Some(args.model.as_path())), ("DATA", Table::file(&args.data))];
+    let file = args.data.as_deref().and_then(Table::file);
+    let read = [("MODEL", Some(args.model.as_path())), ("DATA", file)];
     out::apart(&read, &[("--out", args.out.as_deref())])?;
     let trained = trained::load_regression(&args.model)?;
-    let mut table = Table::read(&args.data).map_err(Failure::data)?;
-    let needed = trained.inputs.iter().chain(&trained.targets).chain(trained.input_std.iter().flatten());
+    let Some(data) = &args.data else { return of_training(&trained, args) };
+    let mut table = Table::read(data).map_err(Failure::data)?;
+    let errors = || trained.input_std.iter().flatten().filter(|name| name.as_str() != LEARN);
+    let needed = trained.inputs.iter().chain(&trained.targets).chain(errors());
     let id = id_column(&mut table, args.id.as_deref(), needed)?;
     let (x, named) = matched(&table, &trained.inputs)?;
     if !trained.model.takes_missing_inputs() {
@@ -65,11 +79,23 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     }
     within_range(table.source(), &x, &trained.inputs)?;
     let has = |name: &String| named && table.columns().contains(&name.as_str());
-    let std = match trained.input_std.iter().flatten().all(has) {
+    let std = match errors().all(has) {
         true => std_columns(&table, &trained.input_std, &x)?,
         false => None,
     };
-    let answers = trained.model.predict(&x, std.map(|s| s.map(|v| v * v)).as_ref())?;
+    let var = variances(&*trained.model, &x, std.as_ref());
+    if args.inputs {
+        if let Some(name) = trained.targets.iter().find(|name| !has(name)) {
+            return Err(Failure::data(format!(
+                "{}: has no column `{name}`; inputs are inferred from the targets of their rows, which may be empty",
+                table.source()
+            )));
+        }
+        let classes = (!trained.classes.is_empty()).then_some(&trained.classes);
+        let y = targets(&table, &trained.targets, classes)?;
+        return told(&trained, &trained.model.infer_inputs(&x, var.as_ref(), &y)?, id, args);
+    }
+    let answers = trained.model.predict(&x, var.as_ref())?;
     let samples = draws(&trained, &x, args, common)?;
     let classes = (!trained.classes.is_empty()).then_some(&trained.classes);
     let scores = match trained.targets.iter().all(has) {
@@ -123,6 +149,52 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     }
     put_scores(&mut all, &scores, &trained.targets);
     out::json(&all)
+}
+
+/// What the model knows of the inputs of the training rows.
+fn of_training(trained: &TrainedRegression, args: &Args) -> Outcome {
+    if let Some(id) = &args.id {
+        return Err(Failure::usage(format!("--id {id} is a column of DATA, which is missing")));
+    }
+    match trained.model.inputs_posterior()? {
+        Some(q) => told(trained, &q, None, args),
+        None => Err(Failure::usage(format!(
+            "--inputs: {} takes its inputs for what they are; `latentgp regress --model sparse` infers them",
+            trained.model.title()
+        ))),
+    }
+}
+
+/// Writes means and variances of inputs.
+fn told(trained: &TrainedRegression, q: &Gaussians, id: Option<Column>, args: &Args) -> Outcome {
+    let latent = (1..=trained.model.latent_inputs()).map(|k| format!("latent{k}"));
+    let names: Vec<String> = trained.inputs.iter().cloned().chain(latent).collect();
+    if args.out.is_some() || !args.json {
+        let each = names.iter().enumerate().flat_map(|(j, name)| {
+            [
+                Column::numbers(name.clone(), q.mean.col(j)),
+                Column::numbers(format!("{name}_var"), q.var.col(j)),
+            ]
+        });
+        let mut each: Vec<Column> = each.collect();
+        for column in each.iter_mut().filter(|c| id.as_ref().is_some_and(|id| id.name == c.name)) {
+            column.name += "_inferred";
+        }
+        let columns = id.into_iter().chain(each).collect();
+        out::table(&Table::new("result", columns).map_err(Failure::work)?, args.out.as_deref())?;
+    }
+    match args.json {
+        true => out::json(&json!({
+            "model": trained.model.name(),
+            "likelihood": trained.model.likelihood(),
+            "inputs": names,
+            "n": q.n(),
+            "mean": rows(&q.mean),
+            "variance": rows(&q.var),
+            "out": args.out,
+        })),
+        false => Ok(()),
+    }
 }
 
 /// The most draws that may be asked for.

@@ -44,6 +44,7 @@ pub fn forecast(job: &Job, series: &Series, found: &[Found]) -> Outcome<Figure> 
             mean: f.view.forecast.mean.col(d),
             bands: vec![band(1, "90 % band"), band(0, "50 % band")],
             observed,
+            spread: Vec::new(),
             training_end: Some((job.known() - 1) as f64),
             places: places.clone(),
             joined: true,

@@ -54,7 +54,7 @@ fn predicted(
         let trained = train::fit(task, job, rows, true, None)?;
         match trained.report.stop_reason {
             StopReason::Asked => Ok(None),
-            _ => Ok(Some(trained.model.predict(&held.x, held.variances().as_ref())?)),
+            _ => Ok(Some(trained.model.predict(&held.x, held.variances(&*trained.model).as_ref())?)),
         }
     };
     let here = labels(learnt);

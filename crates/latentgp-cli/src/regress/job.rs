@@ -13,6 +13,9 @@ fn usual_directions(model: &str) -> usize {
     if model == "vdmgp" { 5 } else { 2 }
 }
 
+/// The model of inputs with errors, or that were never observed, where none is asked for.
+const UNCERTAIN: &str = "sparse";
+
 /// The settings of a fit.
 #[derive(Clone)]
 pub struct Job {
@@ -45,6 +48,8 @@ impl Args {
             scale: self.scale.as_deref().map(str::parse).transpose()?,
             mean: self.mean.map(Into::into),
             weight_prior: self.weight_prior.as_ref().map(name),
+            inputs: self.inputs.as_deref().map(str::parse).transpose()?,
+            latent_inputs: self.latent_inputs,
             fitc: self.fitc,
             max_iterations: self.max_iter,
             effort: self.search.effort,
@@ -59,7 +64,12 @@ impl Job {
     /// From the options, with those refused that have no effect.
     pub fn new(args: &Args, common: &Common) -> Outcome<Self> {
         let asked = args.recipe(common)?;
-        let model = if asked.model.is_empty() { "gp".into() } else { asked.model.clone() };
+        let uncertain = !args.input_std.is_empty() || asked.latent_inputs.is_some();
+        let model = match asked.model.as_str() {
+            "" if uncertain => UNCERTAIN.into(),
+            "" => "gp".into(),
+            model => model.into(),
+        };
         let recipe = Recipe { model, ..asked };
         let gaussian = recipe.is_gaussian();
         if !gaussian && !matches!(recipe.model.as_str(), "gp" | "sparse") {
@@ -74,7 +84,8 @@ impl Job {
         for (given, works, option) in [
             (args.link.is_some(), args.likelihood.as_deref() == Some("bernoulli"), "--link"),
             (args.loo, recipe.model == "gp" && gaussian, "--loo"),
-            (!args.input_std.is_empty(), recipe.model != "gp", "--input-std"),
+            (!args.input_std.is_empty(), !matches!(recipe.model.as_str(), "gp" | "linear"), "--input-std"),
+            (args.inputs.is_some(), !args.input_std.is_empty(), "--inputs without --input-std"),
         ] {
             if given && !works {
                 return Err(Failure::usage(format!("{option} has no effect on {what}; leave it out")));
@@ -108,10 +119,14 @@ impl Job {
         self.recipe.model == "sparse" && self.recipe.is_gaussian() && !self.recipe.fitc
     }
 
-    /// Reads DATA, and errs where it does not go with the options.
-    pub fn rows(&self, args: &Args, spec: &str) -> Outcome<Rows> {
+    /// Reads DATA, and errs where it does not go with the options; the inputs whose errors are learnt become those of the
+    /// recipe.
+    pub fn rows(&mut self, args: &Args, spec: &str) -> Outcome<Rows> {
         let mut rows = Rows::read(args, spec, self)?;
         self.check_folds(args, &rows)?;
+        self.recipe.learn_errors = rows.learnt();
+        self.recipe.check()?;
+        rows.notes.extend(self.treatment(args));
         let inputs = rows.inputs.len();
         let k = self.recipe.latent_dim.unwrap_or_else(|| usual_directions(&self.recipe.model));
         if matches!(self.recipe.model.as_str(), "spgp-dr" | "vdmgp") && k > inputs {
@@ -121,6 +136,20 @@ impl Job {
             ));
         }
         Ok(rows)
+    }
+
+    /// What is done about uncertain inputs, where that is not what was asked for in so many words.
+    fn treatment(&self, args: &Args) -> Option<String> {
+        if args.model.is_none() && self.recipe.model == UNCERTAIN {
+            let can = if self.recipe.is_gaussian() { "gp" } else { "Laplace's approximation" };
+            return Some(format!("--model {UNCERTAIN}, which can use uncertain inputs; {can} cannot"));
+        }
+        let averaged = !args.input_std.is_empty() && args.inputs.is_none() && !self.recipe.infers_inputs();
+        averaged.then(|| {
+            let fitc = if self.recipe.fitc { " --fitc" } else { "" };
+            let own = format!("--model {}{fitc}", self.recipe.model);
+            format!("{own} averages over the errors of inputs, for which the noise pays; --model {UNCERTAIN} infers inputs")
+        })
     }
 
     /// Errs where there are more folds than rows.

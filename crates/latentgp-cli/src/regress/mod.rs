@@ -7,7 +7,7 @@ mod rows;
 mod tell;
 mod train;
 
-pub use rows::{missing_input, std_columns, targets, within_range};
+pub use rows::{LEARN, missing_input, std_columns, targets, variances, within_range};
 pub use tell::{put_scores, scores_text, summary, summary_json, warnings};
 
 use crate::args::Common;
@@ -35,12 +35,14 @@ Examples:
   latentgp regress house.csv --target price --out house.lgp
   latentgp regress house.csv --target price --model vdmgp --latent-dim 5 --folds 5
   latentgp regress iris.csv --target species --likelihood categorical --test new.csv --json
-  latentgp regress sky.csv --target mag --model sparse --input-std ra=ra_err,dec=dec_err --out sky.lgp",
+  latentgp regress sky.csv --target mag --input-std ra=ra_err,dec=dec_err --out sky.lgp
+  latentgp regress dose.csv --target effect --input-std dose=learn --out dose.lgp",
     after_help = "\
 All columns but the targets are inputs, which must be numbers and are standardised inside; columns of text are
 left out with --exclude or --id, or are targets as classes. `--likelihood student_t` is for values with outliers (--model sparse). Rows without a target are left out; inputs may be
 missing with --model sparse, here and in predictions, where a missing cell has the mean and the variance of its
-column. Ctrl-C stops the fit, saves the best state to --out and says how to go on.
+column. Where inputs have errors (--input-std) or were never observed (--latent-inputs), the model is sparse unless
+another is asked for. Ctrl-C stops the fit, saves the best state to --out and says how to go on.
 
 Classes and counts have a constant mean, which is fitted. Where --model gp learns classes, a log-normal prior with
 median 10 holds those variances of the kernel that are free; it is no part of the log evidence, but of what the
@@ -82,14 +84,22 @@ pub struct Args {
     /// A column that identifies rows and is not learnt from
     #[arg(long, value_name = "COL", help_heading = "Data")]
     id: Option<String>,
-    /// Columns with the standard deviations of the inputs: one for each input in order, or INPUT=COL
+    /// Columns with the standard deviations of the inputs' errors: one for each input in order, or INPUT=COL; `learn` in
+    /// the place of a column where they are not known but all alike
     #[arg(long, value_name = "COL,…", value_delimiter = ',', help_heading = "Data")]
     input_std: Vec<String>,
+    /// What is done about these errors: inferred, each input has a posterior, or averaged, which is cheaper, but the noise
+    /// pays for the slope across every error bar [default: inferred by sparse; spgp-dr, vdmgp and --fitc average]
+    #[arg(long, value_name = "HOW", value_parser = ["inferred", "averaged"], help_heading = "Model")]
+    inputs: Option<String>,
+    /// Inputs that were never observed, inferred from the targets (sparse)
+    #[arg(long, value_name = "K", help_heading = "Model")]
+    latent_inputs: Option<usize>,
     /// How targets are scaled: standardize (each), global (all alike), center, none [default: standardize]
     #[arg(long, value_name = "HOW", value_parser = ["standardize", "global", "center", "none"], help_heading = "Data")]
     scale: Option<String>,
 
-    /// The model [default: gp]
+    /// The model [default: gp, or sparse where inputs are uncertain]
     #[arg(long, value_name = "MODEL", help_heading = "Model", value_parser = models())]
     model: Option<String>,
     /// What is observed: gaussian, bernoulli, categorical, poisson, student_t, … [default: gaussian]
@@ -218,7 +228,7 @@ fn apart(args: &Args) -> Outcome {
 /// The fit, from the options or from the file to go on from.
 fn begin(args: &Args, common: &Common) -> Outcome<(Job, Rows, Task)> {
     let Some(path) = &args.training.resume else {
-        let job = Job::new(args, common)?;
+        let mut job = Job::new(args, common)?;
         let spec = args.data.as_deref().ok_or_else(|| Failure::usage("DATA is missing"))?;
         let rows = job.rows(args, spec)?;
         let source = Table::file(spec).map_or("standard input".into(), |p| p.display().to_string());
@@ -238,7 +248,7 @@ fn begin(args: &Args, common: &Common) -> Outcome<(Job, Rows, Task)> {
         )));
     };
     crate::train::agree(&args.recipe(common)?, common.seed, &left.recipe, path)?;
-    let job = Job { recipe: left.recipe.clone() };
+    let mut job = Job { recipe: left.recipe.clone() };
     let rows = Rows::stored(&stored, &left.data)?;
     job.check_folds(args, &rows)?;
     if let Some(spec) = &args.data {
@@ -278,7 +288,7 @@ pub fn run(args: &Args, common: &Common) -> Outcome {
     let mut notes = warnings(&trained);
     trained.report.scores = match (test, args.folds) {
         (Some(test), _) => {
-            let there = trained.model.predict(&test.x, test.variances().as_ref())?;
+            let there = trained.model.predict(&test.x, test.variances(&*trained.model).as_ref())?;
             there.scores(&test.y).map_err(Failure::data)?
         }
         (None, Some(k)) => {

@@ -2,7 +2,9 @@
 //! their probabilities along one input, else how often each is taken for which.
 
 use crate::failure::{Failure, Outcome};
-use crate::figure::{self, Band, Bands, Confusion, Figure, Observation, ObservedPredicted, Probabilities};
+use crate::figure::{
+    self, Band, Bands, Confusion, Figure, Observation, ObservedPredicted, Probabilities, Spread,
+};
 use latentgp::Mat;
 use latentgp::file::TrainedRegression;
 use latentgp::likelihood::Likelihood;
@@ -97,7 +99,19 @@ fn predicted(of: &TrainedRegression, x: &Mat, d: usize) -> Outcome<(Vec<f64>, Ve
 
 fn curve(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> Outcome<Figure> {
     let places = places(x);
-    let observed = (0..x.rows()).map(|i| Observation { x: x[(i, 0)], y: y[(i, d)] });
+    let inferred = of.model.uncertain_inputs().filter(|u| u.has_errors());
+    let uncertain = |i: &usize| inferred.is_some_and(|u| !u.is_missing(*i, 0) && u.read_std(*i, 0) > 0.0);
+    let (wide, certain): (Vec<usize>, Vec<usize>) = (0..x.rows()).partition(uncertain);
+    let observed = certain.into_iter().map(|i| Observation { x: x[(i, 0)], y: y[(i, d)] });
+    let mut bars = Vec::new();
+    if let (Some(u), Some(q)) = (inferred, of.model.inputs_posterior()?) {
+        let unit = of.model.input_units().map_or(1.0, |s| s.scale[0]);
+        bars.extend(wide.into_iter().filter(|&i| y[(i, d)].is_finite()).map(|i| Spread {
+            y: y[(i, d)],
+            read: (x[(i, 0)], unit * u.read_std(i, 0)),
+            inferred: (q.mean[(i, 0)], q.var[(i, 0)].sqrt()),
+        }));
+    }
     let bands = match of.model.predict(&Mat::column(&places), None)? {
         Answers::Values(p) => Bands::gaussian(&places, &p.mean.col(d), &p.var.col(d)),
         Answers::Counts { mean, latent, likelihood, .. } => {
@@ -111,6 +125,7 @@ fn curve(of: &TrainedRegression, d: usize, title: &str, x: &Mat, y: &Mat) -> Out
         x_title: of.inputs[0].clone(),
         y_title: of.targets[d].clone(),
         observed: observed.filter(|o| o.x.is_finite() && o.y.is_finite()).collect(),
+        spread: bars,
         ..bands
     })?)
 }
@@ -145,6 +160,10 @@ pub fn caption(of: &TrainedRegression) -> &'static str {
         }
         _ if !of.classes.is_empty() => {
             "Training rows of every class and what they are taken for; the darker, the more probable on average."
+        }
+        1 if of.model.uncertain_inputs().is_some_and(|u| u.has_errors()) => {
+            "The predictive mean with its bands, which hold observations. Thin bars are the inputs of the training rows \
+             as they were read, thick ones what is left of the errors once the targets are known."
         }
         1 => "The predictive mean with its bands, which hold observations, and the training rows.",
         _ if of.model.leaves_one_out() => {

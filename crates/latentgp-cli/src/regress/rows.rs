@@ -9,8 +9,11 @@ use latentgp::Mat;
 use latentgp::data::table::Table;
 use latentgp::file::TrainedRegression;
 use latentgp::likelihood::encode;
-use latentgp::model::{LARGEST, beyond_range};
+use latentgp::model::{LARGEST, Regressor, beyond_range};
 use latentgp::recipe::Data;
+
+/// In the place of a column of standard deviations: they are alike, and learnt.
+pub const LEARN: &str = "learn";
 
 /// Rows to learn from, or to be scored on.
 #[derive(Clone)]
@@ -151,10 +154,27 @@ impl Rows {
         })
     }
 
-    /// Variances of the inputs.
-    pub fn variances(&self) -> Option<Mat> {
-        self.std.as_ref().map(|s| s.map(|v| v * v))
+    /// The places of the inputs whose errors are learnt.
+    pub fn learnt(&self) -> Vec<usize> {
+        let all = self.input_std.iter().enumerate();
+        all.filter(|(_, column)| column.as_deref() == Some(LEARN)).map(|(j, _)| j).collect()
     }
+
+    /// Variances of the inputs, those that the model has learnt included.
+    pub fn variances(&self, model: &dyn Regressor) -> Option<Mat> {
+        variances(model, &self.x, self.std.as_ref())
+    }
+}
+
+/// Variances of inputs from their standard deviations, with those in their places that the model has learnt.
+pub fn variances(model: &dyn Regressor, x: &Mat, std: Option<&Mat>) -> Option<Mat> {
+    let learnt = model.learnt_errors();
+    if std.is_none() && learnt.is_empty() {
+        return None;
+    }
+    let mut var = std.map_or_else(|| Mat::zeros(x.rows(), x.cols()), |s| s.map(|v| v * v));
+    learnt.iter().for_each(|(j, s)| (0..x.rows()).for_each(|i| var[(i, *j)] = s * s));
+    Some(var)
 }
 
 /// For each input the column of its standard deviation.
@@ -191,12 +211,13 @@ fn paired(pairs: &[(Option<&str>, &str)], inputs: &[String]) -> Outcome<Vec<Opti
 /// Standard deviations, 0 for an input without a column of them and for a cell that is missing; `None` where no
 /// input has one.
 pub fn std_columns(table: &Table, columns: &[Option<String>], x: &Mat) -> Outcome<Option<Mat>> {
-    if columns.is_empty() {
+    let given = |name: &&String| name.as_str() != LEARN;
+    if !columns.iter().flatten().any(|name| given(&name)) {
         return Ok(None);
     }
     let mut std = Mat::zeros(table.rows(), columns.len());
     for (j, name) in columns.iter().enumerate() {
-        let Some(name) = name else { continue };
+        let Some(name) = name.as_ref().filter(given) else { continue };
         for (i, v) in table.column(name).map_err(Failure::data)?.into_iter().enumerate() {
             if x[(i, j)].is_nan() {
                 continue;

@@ -21,7 +21,55 @@ pub fn warnings(of: &TrainedRegression) -> Vec<String> {
                  noise, or the model follows every row of them (fewer inducing inputs or directions, or more rows, \
                  then help)";
     let floor = of.model.noise_at_floor().then(|| floor.to_string());
-    floor.into_iter().chain(of.report.not_converged()).collect()
+    floor.into_iter().chain(unclear(of)).chain(of.report.not_converged()).collect()
+}
+
+/// Errors of inputs that were learnt but that the data do not tell.
+fn unclear(of: &TrainedRegression) -> impl Iterator<Item = String> + '_ {
+    let learnt = of.model.learnt_errors();
+    of.model.error_evidence().iter().filter(|e| !e.is_clear()).map(move |e| {
+        let std = learnt.iter().find(|(j, _)| *j == e.column).map_or(f64::NAN, |(_, std)| *std);
+        format!(
+            "the error of `{}` was learnt as {}, but the data do not tell it: without it the log evidence is lower by {}, \
+             with twice as much by {}; give a column with its standard deviation if it is known",
+            of.inputs[e.column],
+            short(std),
+            short(e.without.max(0.0)),
+            short(e.doubled.max(0.0))
+        )
+    })
+}
+
+/// Root mean squares of the errors of an input as they were read or learnt, and as they are once the targets are known.
+struct Narrowed {
+    column: usize,
+    read: f64,
+    left: f64,
+    learnt: bool,
+}
+
+/// The inputs with errors that were inferred.
+fn narrowed(of: &TrainedRegression) -> Outcome<Vec<Narrowed>> {
+    let (Some(x), Some(q)) =
+        (of.model.uncertain_inputs().filter(|x| x.has_errors()), of.model.inputs_posterior()?)
+    else {
+        return Ok(Vec::new());
+    };
+    let learnt = of.model.learnt_errors();
+    let one = |j: usize| {
+        let unit = of.model.input_units().map_or(1.0, |s| s.scale[j]);
+        let rows: Vec<usize> =
+            (0..q.n()).filter(|&i| x.read_std(i, j) > 0.0 && !x.is_missing(i, j)).collect();
+        let mean =
+            |of: &dyn Fn(usize) -> f64| (rows.iter().map(|&i| of(i)).sum::<f64>() / rows.len() as f64).sqrt();
+        (!rows.is_empty()).then(|| Narrowed {
+            column: j,
+            read: mean(&|i| (unit * x.read_std(i, j)).powi(2)),
+            left: mean(&|i| q.var[(i, j)]),
+            learnt: learnt.iter().any(|(l, _)| *l == j),
+        })
+    };
+    Ok((0..of.inputs.len()).filter_map(one).collect())
 }
 
 /// The model in plain words.
@@ -56,6 +104,18 @@ pub fn summary(of: &TrainedRegression) -> Outcome<String> {
             lines.push(format!("  noise         standard deviation {}", all.join(", ")));
         }
         None => lines.push(format!("  likelihood    {}", likelihood(of))),
+    }
+    for (k, e) in narrowed(of)?.iter().enumerate() {
+        let (head, how) = (if k == 0 { "inferred" } else { "" }, if e.learnt { "learnt as" } else { "of" });
+        lines.push(format!(
+            "  {head:<13} {}: errors {how} {}, {} once the targets are known",
+            of.inputs[e.column],
+            short(e.read),
+            short(e.left)
+        ));
+    }
+    if of.model.latent_inputs() > 0 {
+        lines.push(format!("  latent        {}", count(of.model.latent_inputs(), "input")));
     }
     if !of.classes.is_empty() {
         lines.push(format!("  classes       {}", of.classes.join(", ")));
@@ -169,6 +229,27 @@ pub fn summary_json(of: &TrainedRegression) -> Outcome<Value> {
     }
     if let Some(k) = of.model.latent_dim() {
         all["latent_dim"] = json!(k);
+    }
+    let errors = narrowed(of)?;
+    if !errors.is_empty() {
+        let evidence = |j: usize| of.model.error_evidence().iter().find(|e| e.column == j);
+        all["inferred_inputs"] = errors
+            .iter()
+            .map(|e| {
+                json!({
+                    "input": of.inputs[e.column],
+                    "std": e.read,
+                    "posterior_std": e.left,
+                    "learnt": e.learnt,
+                    "clear": evidence(e.column).map(|e| e.is_clear()),
+                    "lost_without": evidence(e.column).map(|e| e.without),
+                    "lost_doubled": evidence(e.column).map(|e| e.doubled),
+                })
+            })
+            .collect();
+    }
+    if of.model.latent_inputs() > 0 {
+        all["latent_inputs"] = json!(of.model.latent_inputs());
     }
     if !of.classes.is_empty() {
         all["classes"] = json!(of.classes);

@@ -6,6 +6,7 @@ mod explore;
 mod failures;
 mod forecast;
 mod formats;
+mod inputs;
 mod interrupted;
 mod program;
 mod recipes;

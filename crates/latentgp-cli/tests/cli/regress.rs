@@ -264,7 +264,7 @@ fn what_has_no_effect_or_makes_no_sense_is_refused() {
         ("--inducing 5", "--inducing has no effect on --model gp"),
         ("--latent-dim 2 --model sparse", "--latent-dim has no effect on --model sparse"),
         ("--mean linear --model sparse", "--mean has no effect"),
-        ("--input-std a_err", "--input-std has no effect"),
+        ("--model gp --input-std a_err", "--input-std has no effect"),
         ("--expectation unscented --likelihood poisson", "--expectation has no effect"),
         ("--likelihood poisson --scale none", "--scale has no effect"),
         ("--likelihood poisson --model vdmgp", "works with --model gp"),

@@ -64,7 +64,7 @@ pub(crate) fn put_regression(model: &dyn Regressor, file: &mut ModelFile) -> Res
     [("n", n), ("q", q), ("d", d)].into_iter().try_for_each(|(key, size)| file.set(key, size))?;
     file.set("latent_dim", latent_dim)?;
     file.set("inducing", model.inducing())?;
-    file.set("kernel", written(model.kernel(), latent_dim.unwrap_or(q))?)?;
+    file.set("kernel", written(model.kernel(), latent_dim.unwrap_or(q + model.latent_inputs()))?)?;
     model.store(file)?;
     file.put_parameters(model)
 }
@@ -173,6 +173,11 @@ mod tests {
         gaps[(4, 0)] = f64::NAN;
         let options = SparseOptions { inducing: 4, scale_inputs: Scale::Standardize, ..Default::default() };
         let std = Some(Mat::filled(9, 2, 0.1));
+        let uncertain = crate::model::InputOptions { latent: 1, learn: vec![0], ..Default::default() };
+        let options_latent = SparseOptions { uncertain, ..options.clone() };
+        let latent =
+            SparseRegression::new(gaps.clone(), std.clone(), y.clone(), Matern32::new(3), &options_latent)
+                .unwrap();
         let sparse = SparseRegression::new(gaps, std, holed, k.clone(), &options).unwrap();
         let supervised = Supervised::new(&x, &y, Scale::Standardize, Scale::Standardize).unwrap();
         let (p, z) = (Mat::from_rows(&[[0.4, -0.7]]), Mat::column(&[-1.0, 0.1, 0.9]));
@@ -207,7 +212,8 @@ mod tests {
             model.inputs = Some(units.clone());
             model
         };
-        let mut all = vec![trained(gp, 0), trained(sparse, 0), trained(certain, 0), trained(dr, 0)];
+        let mut all =
+            vec![trained(gp, 0), trained(sparse, 0), trained(latent, 0), trained(certain, 0), trained(dr, 0)];
         let with_errors = Vdmgp { x_var: Some(Mat::filled(9, 2, 0.2)), ..vdmgp[1].clone() };
         all.extend(vdmgp.map(|m| trained(m, 0)));
         all.push(trained(with_errors, 0));

@@ -79,8 +79,8 @@ pub struct Recipe {
     pub weight_prior: Option<String>,
     /// FITC in the place of the variational bound.
     pub fitc: bool,
-    /// What is done about inputs that are known up to errors; they are averaged over where nothing is said and no error is
-    /// learnt.
+    /// What is done about inputs that are known up to errors; where nothing is said they are inferred by the models that
+    /// can, and averaged over by the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Treatment>,
     /// Inputs, by their place, whose errors have a standard deviation that is learnt.

@@ -217,7 +217,7 @@ impl Recipe {
                 ("inducing", _) => Training::default().inducing.to_string(),
                 ("kernel", _) => stored.kernel_text().into(),
                 ("expectation", _) => "auto".into(),
-                ("inputs", _) => Treatment::Averaged.to_string(),
+                ("inputs", _) => stored.treatment().to_string(),
                 ("latent_inputs", _) => "0".into(),
                 ("init", _) => Init::default().to_string(),
                 ("inducing_init", _) => InducingInit::default().to_string(),

@@ -20,9 +20,6 @@ use crate::optim::StopReason;
 /// Shape and rate of the Gamma prior of the weights' precisions, which say little.
 const GAMMA: (f64, f64) = (1.0, 1e-6);
 
-/// Runs where inputs have errors that are inferred: a function that starts too smooth may leave them where they were read.
-const ERROR_STARTS: usize = 3;
-
 /// A regression that a recipe may name.
 pub struct Entry {
     /// Its name.
@@ -183,25 +180,27 @@ impl Recipe {
         Ok(if self.learn_errors.is_empty() { job } else { Box::new(Weighed(job)) })
     }
 
+    /// What is done about inputs with errors: they are inferred where the model can and nothing else is asked for.
+    pub fn treatment(&self) -> Treatment {
+        self.inputs.unwrap_or(match self.infers_inputs() {
+            true => Treatment::Inferred,
+            false => Treatment::Averaged,
+        })
+    }
+
+    /// Whether the model can infer inputs.
+    pub fn infers_inputs(&self) -> bool {
+        let inferred = Recipe { inputs: Some(Treatment::Inferred), ..self.clone() };
+        REGRESSIONS.iter().any(|entry| entry.name == self.model && entry.has("inputs", &inferred))
+    }
+
     /// What is done about uncertain inputs.
     fn uncertain(&self) -> InputOptions {
         InputOptions {
-            treatment: self.inputs.unwrap_or(match self.learn_errors.is_empty() {
-                true => Treatment::Averaged,
-                false => Treatment::Inferred,
-            }),
+            treatment: self.treatment(),
             learn: self.learn_errors.clone(),
             latent: self.latent_inputs.unwrap_or(0),
         }
-    }
-
-    /// The runs of a model: where inputs have errors that are inferred, [`ERROR_STARTS`] unless another number is asked
-    /// for.
-    fn restarts_with(&self, inputs: Option<&UncertainInputs>) -> Restarts {
-        let how = self.restarts();
-        let errors = inputs.is_some_and(UncertainInputs::has_errors);
-        let runs = if errors { self.restarts.unwrap_or(ERROR_STARTS) } else { how.runs };
-        Restarts { runs, ..how }
     }
 
     fn restarts(&self) -> Restarts {
@@ -256,7 +255,6 @@ impl Recipe {
                     ..usual
                 };
                 let start = SparseRegression::new(x, x_std, y, kernel, &options)?;
-                let how = self.restarts_with(Some(&start.x));
                 job(how.plan(start), |m| Learnt::Regression(Box::new(m)))
             }
             "linear" => {
@@ -345,7 +343,6 @@ impl Recipe {
             given.start_latent(&left_by_smooth(&x, std.as_ref(), &y, inducing, self.seed)?, self.seed)?;
         }
         let uncertain = given.has_errors() || !given.cells.is_empty();
-        let how = self.restarts_with(Some(&given));
         let mut start = match (uncertain, std) {
             (true, _) => Svgp::inferred(given, &observations, kernel, inducing, self.seed)?,
             (false, Some(_)) => {
@@ -357,7 +354,7 @@ impl Recipe {
             start.wide_start();
         }
         start.inputs = Some(with_latent_units(inputs, how_uncertain.latent));
-        job(how.plan(start), |m| Learnt::Regression(Box::new(m)))
+        job(self.restarts().plan(start), |m| Learnt::Regression(Box::new(m)))
     }
 
     /// What was observed; what cannot have been is the fault of the data.

@@ -105,16 +105,25 @@ impl Shared {
 /// those in the parameters of the likelihood to `lambda`, which may be empty where they are not asked for.
 fn expected(model: &Svgp, row: &dyn Fn(usize) -> usize, at: &mut Block, lambda: &mut [f64]) -> Result<f64> {
     let mut value = 0.0;
+    let points = model.uncertain.as_ref();
+    let mut own = Buffer::filled(0.0, lambda.len());
     match &model.observations {
         Observations::One { y, likelihood } => {
             for i in 0..at.x.rows() {
                 let (y, mean, var) = (y[row(i)], at.mean[(0, i)], at.var[(0, i)]);
                 let e = likelihood.expected(y, mean, var, &model.rule);
-                if !lambda.is_empty() {
-                    likelihood.expected_adjoint(y, mean, var, &model.rule, lambda);
+                let w = points.map_or(1.0, |p| p.weight(row(i)));
+                match points {
+                    _ if lambda.is_empty() => {}
+                    None => likelihood.expected_adjoint(y, mean, var, &model.rule, lambda),
+                    Some(_) => {
+                        own.fill(0.0);
+                        likelihood.expected_adjoint(y, mean, var, &model.rule, &mut own);
+                        lambda.iter_mut().zip(own.iter()).for_each(|(l, o)| *l += w * o);
+                    }
                 }
-                value += e.value;
-                (at.mean[(0, i)], at.var[(0, i)]) = (e.mean, e.var);
+                value += w * e.value;
+                (at.mean[(0, i)], at.var[(0, i)]) = (w * e.mean, w * e.var);
             }
         }
         Observations::Classes { labels, likelihood } => {
@@ -123,9 +132,10 @@ fn expected(model: &Svgp, row: &dyn Fn(usize) -> usize, at: &mut Block, lambda: 
             for i in 0..at.x.rows() {
                 let column = |of: &Mat| Buffer::of((0..classes).map(|c| of[(c, i)]));
                 let (y, mean, var) = (labels[row(i)], column(&at.mean), column(&at.var));
-                value += likelihood.expected(y, &mean, &var, &model.nodes, &mut mean_bar, &mut var_bar);
+                let w = points.map_or(1.0, |p| p.weight(row(i)));
+                value += w * likelihood.expected(y, &mean, &var, &model.nodes, &mut mean_bar, &mut var_bar);
                 for c in 0..classes {
-                    (at.mean[(c, i)], at.var[(c, i)]) = (mean_bar[c], var_bar[c]);
+                    (at.mean[(c, i)], at.var[(c, i)]) = (w * mean_bar[c], w * var_bar[c]);
                 }
             }
         }

@@ -33,7 +33,7 @@ mod tests;
 
 use crate::data::Scaling;
 use crate::error::{Error, Result};
-use crate::expectation::{self, Gaussians};
+use crate::expectation::{self, Gaussians, Rule};
 use crate::fit::fit;
 use crate::input_map::sigma_points;
 use crate::kernel::Kernel;
@@ -46,7 +46,7 @@ use crate::model::regression::infer::{around, each_row};
 use crate::model::regression::laplace::{check_inputs, widen};
 use crate::model::shared::kzz;
 use crate::model::shared::starts::scale_lengthscales;
-use crate::model::shared::uncertain_inputs::UncertainInputs;
+use crate::model::shared::uncertain_inputs::{NODES, UncertainInputs};
 use crate::optim::{Lbfgs, quiet};
 use crate::param::{self, Param, Parameterized};
 use crate::posterior::{Factors, InputMap, Posterior};
@@ -83,7 +83,7 @@ pub struct Svgp {
     pub q_diagonal: Param,
     /// T below its diagonal, row after row, C × M(M − 1)/2.
     pub q_lower: Param,
-    /// X, N×Q, scaled; of uncertain inputs the points of the unscented rule, row after row, as they were at the start.
+    /// X, N×Q, scaled; of uncertain inputs points around them, row after row, as they were at the start.
     pub x: Mat,
     /// Uncertain inputs with posteriors, from which the points follow.
     pub uncertain: Option<PointInputs>,
@@ -93,7 +93,7 @@ pub struct Svgp {
     pub inputs: Option<Scaling>,
     /// Added to the diagonal of Kzz.
     pub jitter: f64,
-    /// How much each row counts: 1, or 1/S where every observation is there at S possible inputs.
+    /// How much each row counts: 1, or 1/S where every observation is there at S possible inputs of the same weight.
     pub weight: f64,
     /// For gradients from some of the rows; the bound without a gradient is always that of all rows.
     pub batch: Option<MiniBatch>,
@@ -102,45 +102,68 @@ pub struct Svgp {
     nodes: Mat,
 }
 
-/// Inputs with posteriors, and the columns in which points of the unscented rule lie around them.
+/// Inputs with posteriors, and the points around them at which every observation is, each with its weight.
 #[derive(Clone, Debug)]
 pub struct PointInputs {
     /// q(X), scaled.
     pub x: UncertainInputs,
     /// The columns that are uncertain somewhere.
     columns: Vec<usize>,
+    /// Nodes in these columns.
+    nodes: Mat,
+    /// Their weights.
+    weights: Vec<f64>,
     /// y of every row.
     rows: Observations,
 }
 
 impl PointInputs {
     fn new(x: UncertainInputs, rows: &Observations) -> Self {
-        PointInputs { columns: uncertain_somewhere(&x.gaussians()), x, rows: rows.clone() }
+        let columns = uncertain_somewhere(&x.gaussians());
+        let (nodes, weights) = match columns.len() {
+            0 => (Mat::zeros(1, 0), vec![1.0]),
+            r => (NODES.nodes(r), NODES.weights(r)),
+        };
+        PointInputs { columns, nodes, weights, x, rows: rows.clone() }
     }
 
     /// Points of each row.
     fn count(&self) -> usize {
-        (2 * self.columns.len()).max(1)
+        self.weights.len()
     }
 
+    /// How much a point counts.
+    fn weight(&self, point: usize) -> f64 {
+        self.weights[point % self.count()]
+    }
+
+    /// x_s = μ + √S ∘ ξ_s of every row, one row after the other.
     fn points(&self) -> Mat {
-        points(&self.x.gaussians(), &self.columns)
+        let (q, each) = (self.x.gaussians(), self.count());
+        let mut all = Mat::zeros(q.n() * each, q.dim());
+        for i in 0..q.n() {
+            for s in 0..each {
+                let at = all.row_mut(i * each + s);
+                at.copy_from_slice(q.mean.row(i));
+                let moved = self.columns.iter().zip(self.nodes.row(s));
+                moved.for_each(|(&j, xi)| at[j] += q.var[(i, j)].sqrt() * xi);
+            }
+        }
+        all
     }
 
     /// From the gradients of the points to those of the parameters, −KL included, which are written to `slots`; the KL.
     fn pull(&self, points_bar: &Mat, slots: &mut [f64]) -> Result<f64> {
-        let q = self.x.gaussians();
+        let (q, each) = (self.x.gaussians(), self.count());
         let (mut mean, mut var) = (Mat::zeros(q.n(), q.dim()), Mat::zeros(q.n(), q.dim()));
-        let (r, each) = (self.columns.len(), self.count());
         for i in 0..q.n() {
             for s in 0..each {
                 let bar = points_bar.row(i * each + s);
                 mean.row_mut(i).iter_mut().zip(bar).for_each(|(m, b)| *m += b);
-                let Some(&j) = self.columns.get(s % r.max(1)) else { continue };
-                // x_s = μ ± √(r S).
-                let side = if s < r { 1.0 } else { -1.0 };
-                if q.var[(i, j)] > 0.0 {
-                    var[(i, j)] += side * 0.5 * bar[j] * (r as f64 / q.var[(i, j)]).sqrt();
+                for (&j, xi) in self.columns.iter().zip(self.nodes.row(s)) {
+                    if q.var[(i, j)] > 0.0 {
+                        var[(i, j)] += 0.5 * bar[j] * xi / q.var[(i, j)].sqrt();
+                    }
                 }
             }
         }
@@ -206,7 +229,8 @@ impl Svgp {
         Ok(model)
     }
 
-    /// The same where every uncertain cell has a posterior, which is fitted with −KL in the bound.
+    /// The same where every uncertain cell has a posterior, which is fitted with −KL in the bound; a row has a point at its
+    /// mean too.
     pub fn inferred(
         x: UncertainInputs,
         observations: &Observations,
@@ -214,9 +238,10 @@ impl Svgp {
         inducing: usize,
         seed: u64,
     ) -> Result<Self> {
-        let q = x.gaussians();
-        let mut model = Self::uncertain(&q, observations, kernel, inducing, seed)?;
-        model.uncertain = Some(PointInputs::new(x, observations));
+        let points = PointInputs::new(x, observations);
+        let all = observations.repeated(points.count());
+        let mut model = Self::new(points.points(), all, kernel, inducing, seed)?;
+        model.uncertain = Some(points);
         Ok(model)
     }
 
@@ -278,8 +303,7 @@ impl Svgp {
         self.uncertain.as_ref().map_or(Cow::Borrowed(&self.x), |u| Cow::Owned(u.points()))
     }
 
-    /// The posterior of the true inputs of new rows, scaled, from their priors and what was observed there, by the points
-    /// of the unscented rule; NaN is a missing observation. Each row stands on its own.
+    /// The posterior of the true inputs of new rows, scaled, from their priors and what was observed there; NaN is a missing observation. Each row stands on its own.
     fn infer_scaled(&self, prior: &Gaussians, y: &Mat) -> Result<Gaussians> {
         if y.rows() != prior.n() || y.cols() != 1 {
             return Err(Error::shape("outputs of the new rows", format!("{} × 1", prior.n()), y.shape()));
@@ -302,7 +326,7 @@ impl Svgp {
             let count = uncertain.count();
             let mut one =
                 Svgp { observations: observed.repeated(count), batch: None, rows: None, ..self.clone() };
-            (one.x, one.weight, one.uncertain) = (uncertain.points(), 1.0 / count as f64, Some(uncertain));
+            (one.x, one.uncertain) = (uncertain.points(), Some(uncertain));
             one.params_mut().into_iter().for_each(|(name, p)| p.fixed = !name.starts_with("missing."));
             let (mut best, mut top) = (own.clone(), f64::NEG_INFINITY);
             for (mean, var) in around((mean, var)) {

@@ -24,7 +24,6 @@ impl Svgp {
             let kernel = file.kernel(own, z.cols())?;
             let mut model =
                 Svgp::at(uncertain.points(), observations.repeated(uncertain.count()), kernel, z)?;
-            model.weight = 1.0 / uncertain.count() as f64;
             model.inputs = inputs.map(|of| with_latent_units(of, uncertain.x.latent()));
             (model.uncertain, model.jitter) = (Some(uncertain), file.jitter()?.kzz);
             return Ok(Box::new(model));
