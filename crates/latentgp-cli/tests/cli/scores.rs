@@ -187,7 +187,7 @@ fn counts_have_intervals_and_every_model_has_a_figure() {
     assert!(folder.read("c.svg").contains(">90 % band<"));
     folder.ok(&format!("{poisson} --columns a,b --max-iter 10 --out c2.lgp"));
     folder.ok("plot c2.lgp --out c2.png");
-    for (columns, part) in [("a", ">probability of size<"), ("a,b", ">observed size<")] {
+    for (columns, part) in [("a", ">probability of size<"), ("a,b", ">observed size (")] {
         let likelihood = "--likelihood bernoulli --target size --max-iter 20";
         folder.ok(&format!("regress count.csv {likelihood} --columns {columns} --out k.lgp"));
         folder.ok("plot k.lgp --out k.svg");

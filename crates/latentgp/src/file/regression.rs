@@ -153,7 +153,10 @@ mod tests {
             targets: names("y", d),
             classes: names("c", classes),
             unfinished: None,
-            report: Report::example(Some(Scale::Standardize), vec![1.0, 2.0]),
+            report: Report {
+                evidence: model.log_evidence(None).unwrap(),
+                ..Report::example(Some(Scale::Standardize), vec![1.0, 2.0])
+            },
             model: Box::new(model),
         }
     }

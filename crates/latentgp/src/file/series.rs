@@ -135,7 +135,8 @@ mod tests {
             Narx::new(&series, exogenous.as_ref(), lags, Rbf::new(q) + Linear::new(q), &options).unwrap();
         let how = Restarts { max_iterations: 5, ..Default::default() };
         let fitted = start.fit(&how, &|_| ControlFlow::Continue(())).unwrap();
-        let report = Report::example(Some(Scale::Standardize), fitted.trace);
+        let evidence = fitted.model.log_evidence(None).unwrap();
+        let report = Report { evidence, ..Report::example(Some(Scale::Standardize), fitted.trace) };
         TrainedSeries {
             model: Box::new(fitted.model),
             series,
