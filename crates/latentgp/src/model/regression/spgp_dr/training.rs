@@ -11,11 +11,10 @@ use crate::kernel::Kernel;
 use crate::linalg;
 use crate::mat::Mat;
 use crate::model::shared::noise::noise_param_of;
-use crate::model::shared::starts::spread_out;
+use crate::model::shared::starts::{normals, spread_out};
 use crate::model::shared::supervised::fix_redundant_lengthscales;
 use crate::model::{SpgpDr, Supervised};
 use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, StandardNormal};
 
 /// Where the projection starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,11 +191,7 @@ impl Plan for SpgpDrPlan {
 
 /// Rows of variance 1/(KD), so that a projection of standardised inputs has the variance 1/K.
 fn random(k: usize, d: usize, rng: &mut ChaCha8Rng) -> Mat {
-    let scale = 1.0 / ((k * d) as f64).sqrt();
-    Mat::from_fn(k, d, |_, _| {
-        let draw: f64 = StandardNormal.sample(rng);
-        scale * draw
-    })
+    normals(k, d, 1.0 / ((k * d) as f64).sqrt(), rng)
 }
 
 /// Leading principal directions, scaled so that each projection has the variance 1/K.

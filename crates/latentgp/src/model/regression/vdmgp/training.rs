@@ -17,10 +17,9 @@ use crate::kernel::Kernel;
 use crate::linalg;
 use crate::mat::Mat;
 use crate::model::shared::noise::noise_param_of;
-use crate::model::shared::starts::{spread_along_dominant, spread_out};
+use crate::model::shared::starts::{normals, spread_along_dominant, spread_out};
 use crate::model::shared::supervised::fix_redundant_lengthscales;
 use crate::model::{Jitter, Supervised, Vdmgp, WeightPrior};
-use rand_distr::{Distribution, StandardNormal};
 
 /// How a variational Mahalanobis process is made and fitted.
 ///
@@ -145,11 +144,7 @@ impl VdmgpTraining {
         }
         let (k, d) = (self.latent_dim, data.x.cols());
         let mut rng = rng_of(self.seed, restart);
-        let scale = self.spread / (d as f64).sqrt();
-        let mean = Mat::from_fn(k, d, |_, _| {
-            let draw: f64 = StandardNormal.sample(&mut rng);
-            scale * draw
-        });
+        let mean = normals(k, d, self.spread / (d as f64).sqrt(), &mut rng);
         let z = spread_out(&linalg::mul_nt(&data.x, &mean), self.inducing.min(data.x.rows()), &mut rng);
         let weights = Gaussians::new(mean, Mat::filled(k, d, self.variance))?;
         let mut kernel = kernel.boxed();
