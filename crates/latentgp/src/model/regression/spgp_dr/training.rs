@@ -5,7 +5,7 @@
 //! rows that are far apart. Restarts, which run in parallel, draw P and Z afresh; the best evidence is kept.
 
 use crate::data::Scale;
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least_one};
 use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
 use crate::linalg;
@@ -138,12 +138,10 @@ impl SpgpDrTraining {
     /// The model at the start of a restart.
     pub fn start(&self, data: &Supervised, kernel: &dyn Kernel, restart: usize) -> Result<SpgpDr> {
         let plain = self.projection == ProjectionStart::Identity;
-        if self.latent_dim == 0 && !plain {
-            return Err(Error::invalid("directions of the projection", "at least 1", 0));
+        if !plain {
+            at_least_one("directions of the projection", self.latent_dim)?;
         }
-        if self.inducing == 0 {
-            return Err(Error::invalid("inducing inputs", "at least 1", 0));
-        }
+        at_least_one("inducing inputs", self.inducing)?;
         let mut rng = rng_of(self.seed, restart);
         let p = match self.projection {
             ProjectionStart::Identity => Mat::eye(data.x.cols()),
@@ -214,6 +212,7 @@ fn principal(x: &Mat, k: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::kernel::{Matern52, Rbf};
     use crate::metrics::nmse;
     use crate::model::{Model, NOISE_FLOOR, noise_at_floor};

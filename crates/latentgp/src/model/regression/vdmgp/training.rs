@@ -10,7 +10,7 @@
 //! Restarts, which run in parallel, draw other weights; the best bound is kept.
 
 use crate::data::Scale;
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least_one};
 use crate::expectation::{self, Expectation, Gaussians};
 use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
@@ -136,12 +136,8 @@ impl VdmgpTraining {
 
     /// The model at the start of a restart.
     pub fn start(&self, data: &Supervised, kernel: &dyn Kernel, restart: usize) -> Result<Vdmgp> {
-        if self.latent_dim == 0 {
-            return Err(Error::invalid("directions of the projection", "at least 1", 0));
-        }
-        if self.inducing == 0 {
-            return Err(Error::invalid("inducing inputs", "at least 1", 0));
-        }
+        at_least_one("directions of the projection", self.latent_dim)?;
+        at_least_one("inducing inputs", self.inducing)?;
         let (k, d) = (self.latent_dim, data.x.cols());
         let mut rng = rng_of(self.seed, restart);
         let mean = normals(k, d, self.spread / (d as f64).sqrt(), &mut rng);
