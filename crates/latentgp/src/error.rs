@@ -187,6 +187,11 @@ impl Error {
     }
 }
 
+/// Errs where a count is 0.
+pub(crate) fn at_least_one(what: &str, count: usize) -> Result<()> {
+    if count > 0 { Ok(()) } else { Err(Error::invalid(what, "at least 1", count)) }
+}
+
 /// `model=sparse, fitc`.
 fn listed(settings: &[(String, String)]) -> String {
     let one = |(name, value): &(String, String)| match value.is_empty() {

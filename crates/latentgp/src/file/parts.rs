@@ -164,13 +164,33 @@ impl ModelFile {
         Ok((x, y))
     }
 
+    /// The same where no input may be missing.
+    pub(crate) fn take_pairs_of_known_inputs(&mut self) -> Result<(Mat, Mat)> {
+        let (x, y) = self.take_pairs()?;
+        match x.is_finite() {
+            true => Ok((x, y)),
+            false => Err(damaged("an input is missing")),
+        }
+    }
+
+    /// X and Y of a regression, with the units of Y and those of X where it has some.
+    pub(crate) fn put_pairs(
+        &mut self,
+        x: &Mat,
+        y: &Mat,
+        of_y: &Scaling,
+        of_x: Option<&Scaling>,
+    ) -> Result<()> {
+        self.put("x", x);
+        self.put("y", y);
+        self.set("scaling", of_y)?;
+        self.set("input_scaling", of_x)
+    }
+
     /// Inputs and targets of a projection, and the variances of the inputs where these have errors.
     pub(crate) fn put_supervised(&mut self, data: &Supervised, x_var: Option<&Mat>) -> Result<()> {
-        self.put("x", &data.x);
-        self.put("y", &data.y);
         x_var.iter().for_each(|r| self.put("x.var", r));
-        self.set("scaling", &data.outputs)?;
-        self.set("input_scaling", &data.inputs)
+        self.put_pairs(&data.x, &data.y, &data.outputs, Some(&data.inputs))
     }
 
     pub(crate) fn take_supervised(&mut self) -> Result<(Supervised, Option<Mat>)> {

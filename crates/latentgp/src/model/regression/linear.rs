@@ -19,7 +19,7 @@ use crate::blocks;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::expectation::Expectation;
-use crate::file::{ModelFile, damaged};
+use crate::file::ModelFile;
 use crate::kernel::{Kernel, Linear, Own};
 use crate::linalg::{self, Cholesky};
 use crate::mat::{Mat, all_finite};
@@ -237,10 +237,7 @@ impl Model for LinearRegression {
 impl LinearRegression {
     /// The inverse of [`store`](Regressor::store), but for the parameters.
     pub(crate) fn restore(file: &mut ModelFile, own: &Own) -> Result<Box<Self>> {
-        let (x, y) = file.take_pairs()?;
-        if !x.is_finite() {
-            return Err(damaged("an input is missing"));
-        }
+        let (x, y) = file.take_pairs_of_known_inputs()?;
         let kernel = Self::kernel_of(&*file.kernel(own, x.cols())?, x.cols())?;
         let (scaling, inputs) = (file.scaling("scaling", y.cols())?, file.units("input_scaling", x.cols())?);
         let (noise, rule) = (Param::scalar(1.0), file.expectation()?);
@@ -270,10 +267,7 @@ impl Regressor for LinearRegression {
     }
 
     fn store(&self, file: &mut ModelFile) -> Result<()> {
-        file.put("x", &self.x);
-        file.put("y", &self.outputs.y);
-        file.set("scaling", &self.scaling)?;
-        file.set("input_scaling", &self.inputs)?;
+        file.put_pairs(&self.x, &self.outputs.y, &self.scaling, self.inputs.as_ref())?;
         file.set_expectation(&*self.expectation)
     }
 

@@ -14,7 +14,7 @@ mod regressor;
 mod tests;
 
 use crate::data::{Scale, Scaling};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at_least_one};
 use crate::expectation::{self, Expectation, Gaussians, Mixed};
 use crate::fit::{Fitted, OnIteration, Restarts};
 use crate::kernel::{Kernel, Rbf};
@@ -126,9 +126,7 @@ impl SparseRegression {
     ) -> Result<Self> {
         let latent = options.uncertain.latent;
         check_inputs(&with_latent(&x, latent), &y, &kernel)?;
-        if options.inducing == 0 {
-            return Err(Error::invalid("inducing inputs", "at least 1", 0));
-        }
+        at_least_one("inducing inputs", options.inducing)?;
         let observed = match options.scale_inputs {
             Scale::None => None,
             _ if x.cols() == 0 => None,

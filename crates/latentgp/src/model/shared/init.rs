@@ -1,7 +1,7 @@
 //! Starts that have a name or are given: of latent positions and of inducing inputs.
 
 use super::pca;
-use super::starts::{normal, rotated, shake, spectral, spread_out};
+use super::starts::{normal, normals, rotated, shake, spectral, spread_out};
 use crate::error::{Error, Result};
 use crate::mat::Mat;
 use rand::seq::SliceRandom;
@@ -84,7 +84,7 @@ impl Init {
         let n = y.rows();
         let mut x = match self {
             Init::Given(rows) => return given("the positions to start at", rows, Some(n), q),
-            Init::Random => return Ok(Mat::from_fn(n, q, |_, _| 0.3 * normal(rng))),
+            Init::Random => return Ok(normals(n, q, 0.3, rng)),
             Init::Rotated => return Ok(rotated(&Init::Pca.positions(y, q, rng)?, rng)),
             Init::Pca | Init::PcaRaw => pca::scores(y, q)?,
             Init::Spectral => spectral(y, q)?,

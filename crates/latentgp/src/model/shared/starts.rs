@@ -62,6 +62,11 @@ pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
     StandardNormal.sample(rng)
 }
 
+/// Draws from N(0, width²).
+pub(crate) fn normals(rows: usize, cols: usize, width: f64, rng: &mut ChaCha8Rng) -> Mat {
+    Mat::from_fn(rows, cols, |_, _| width * normal(rng))
+}
+
 /// Adds N(0, width²) to every entry.
 pub(crate) fn shake(x: &mut Mat, width: f64, rng: &mut ChaCha8Rng) {
     for v in x.as_mut_slice() {

@@ -8,7 +8,7 @@
 //! A search races starts of other kinds and shakes the best; runs go side by side.
 
 use crate::data::{Scale, Scaling};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at_least_one};
 use crate::expectation::{self, Expectation, Gaussians, QuasiMonteCarlo};
 use crate::fit::{self, Effort, Fitted, Method, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
@@ -140,13 +140,8 @@ impl Training {
         if y.rows() < 2 {
             return Err(Error::data("the data", "a latent space needs at least two rows; there is one"));
         }
-        if self.latent_dim == 0 {
-            return Err(Error::invalid("latent dimensions", "at least 1", 0));
-        }
-        if self.inducing == 0 {
-            return Err(Error::invalid("inducing inputs", "at least 1", 0));
-        }
-        Ok(())
+        at_least_one("latent dimensions", self.latent_dim)?;
+        at_least_one("inducing inputs", self.inducing)
     }
 }
 

@@ -21,7 +21,7 @@ mod space;
 pub use rows::Positions;
 
 use crate::data::{Scale, Scaling};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at_least_one};
 use crate::expectation::{self, Expectation};
 use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::{self, Kernel, Structure};
@@ -257,9 +257,7 @@ impl GplvmTraining {
                 format!("a latent space needs at least two rows and a column; there are {}", y.shape());
             return Err(Error::data("the data", reason));
         }
-        if self.latent_dim == 0 {
-            return Err(Error::invalid("latent dimensions", "at least 1", 0));
-        }
+        at_least_one("latent dimensions", self.latent_dim)?;
         let scaling = Scaling::fit(y, self.scale)?;
         let scaled = scaling.apply(y)?;
         let mut rng = rng_of(self.seed, run);

@@ -17,10 +17,7 @@ use crate::posterior::Prediction;
 impl Regression {
     /// The inverse of [`store`](Regressor::store), but for the parameters.
     pub(crate) fn restore(file: &mut ModelFile, own: &Own) -> Result<Box<Self>> {
-        let (x, y) = file.take_pairs()?;
-        if !x.is_finite() {
-            return Err(damaged("an input is missing"));
-        }
+        let (x, y) = file.take_pairs_of_known_inputs()?;
         let (q, d) = (x.cols(), y.cols());
         let mean = match file.field::<String>("mean")?.as_str() {
             "zero" => Mean::Zero,
@@ -63,10 +60,7 @@ impl Regressor for Regression {
     }
 
     fn store(&self, file: &mut ModelFile) -> Result<()> {
-        file.put("x", &self.x);
-        file.put("y", &self.outputs.y);
-        file.set("scaling", &self.scaling)?;
-        file.set("input_scaling", &self.inputs)?;
+        file.put_pairs(&self.x, &self.outputs.y, &self.scaling, self.inputs.as_ref())?;
         file.set("mean", self.mean.name())?;
         file.set_expectation(&*self.expectation)
     }

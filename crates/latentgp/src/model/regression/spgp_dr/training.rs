@@ -5,17 +5,16 @@
 //! rows that are far apart. Restarts, which run in parallel, draw P and Z afresh; the best evidence is kept.
 
 use crate::data::Scale;
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least_one};
 use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::mat::Mat;
 use crate::model::shared::noise::noise_param_of;
-use crate::model::shared::starts::spread_out;
+use crate::model::shared::starts::{normals, spread_out};
 use crate::model::shared::supervised::fix_redundant_lengthscales;
 use crate::model::{SpgpDr, Supervised};
 use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, StandardNormal};
 
 /// Where the projection starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,12 +138,10 @@ impl SpgpDrTraining {
     /// The model at the start of a restart.
     pub fn start(&self, data: &Supervised, kernel: &dyn Kernel, restart: usize) -> Result<SpgpDr> {
         let plain = self.projection == ProjectionStart::Identity;
-        if self.latent_dim == 0 && !plain {
-            return Err(Error::invalid("directions of the projection", "at least 1", 0));
+        if !plain {
+            at_least_one("directions of the projection", self.latent_dim)?;
         }
-        if self.inducing == 0 {
-            return Err(Error::invalid("inducing inputs", "at least 1", 0));
-        }
+        at_least_one("inducing inputs", self.inducing)?;
         let mut rng = rng_of(self.seed, restart);
         let p = match self.projection {
             ProjectionStart::Identity => Mat::eye(data.x.cols()),
@@ -192,11 +189,7 @@ impl Plan for SpgpDrPlan {
 
 /// Rows of variance 1/(KD), so that a projection of standardised inputs has the variance 1/K.
 fn random(k: usize, d: usize, rng: &mut ChaCha8Rng) -> Mat {
-    let scale = 1.0 / ((k * d) as f64).sqrt();
-    Mat::from_fn(k, d, |_, _| {
-        let draw: f64 = StandardNormal.sample(rng);
-        scale * draw
-    })
+    normals(k, d, 1.0 / ((k * d) as f64).sqrt(), rng)
 }
 
 /// Leading principal directions, scaled so that each projection has the variance 1/K.
@@ -219,6 +212,7 @@ fn principal(x: &Mat, k: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::kernel::{Matern52, Rbf};
     use crate::metrics::nmse;
     use crate::model::{Model, NOISE_FLOOR, noise_at_floor};

@@ -32,7 +32,7 @@ mod start;
 mod tests;
 
 use crate::data::Scaling;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at_least_one};
 use crate::expectation::{self, Gaussians, Rule};
 use crate::fit::fit;
 use crate::input_map::sigma_points;
@@ -205,9 +205,7 @@ impl Svgp {
         seed: u64,
     ) -> Result<Self> {
         check_inputs(&x, &observations, &kernel)?;
-        if inducing == 0 {
-            return Err(Error::invalid("inducing inputs", "at least 1", 0));
-        }
+        at_least_one("inducing inputs", inducing)?;
         let z = start::spread_out(&x, inducing.min(x.rows()), &mut ChaCha8Rng::seed_from_u64(seed));
         Self::at(x, observations, kernel, z)
     }

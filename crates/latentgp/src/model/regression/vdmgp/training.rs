@@ -10,17 +10,16 @@
 //! Restarts, which run in parallel, draw other weights; the best bound is kept.
 
 use crate::data::Scale;
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least_one};
 use crate::expectation::{self, Expectation, Gaussians};
 use crate::fit::{self, Effort, Fitted, OnIteration, Plan, Schedule, rng_of};
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::mat::Mat;
 use crate::model::shared::noise::noise_param_of;
-use crate::model::shared::starts::{spread_along_dominant, spread_out};
+use crate::model::shared::starts::{normals, spread_along_dominant, spread_out};
 use crate::model::shared::supervised::fix_redundant_lengthscales;
 use crate::model::{Jitter, Supervised, Vdmgp, WeightPrior};
-use rand_distr::{Distribution, StandardNormal};
 
 /// How a variational Mahalanobis process is made and fitted.
 ///
@@ -137,19 +136,11 @@ impl VdmgpTraining {
 
     /// The model at the start of a restart.
     pub fn start(&self, data: &Supervised, kernel: &dyn Kernel, restart: usize) -> Result<Vdmgp> {
-        if self.latent_dim == 0 {
-            return Err(Error::invalid("directions of the projection", "at least 1", 0));
-        }
-        if self.inducing == 0 {
-            return Err(Error::invalid("inducing inputs", "at least 1", 0));
-        }
+        at_least_one("directions of the projection", self.latent_dim)?;
+        at_least_one("inducing inputs", self.inducing)?;
         let (k, d) = (self.latent_dim, data.x.cols());
         let mut rng = rng_of(self.seed, restart);
-        let scale = self.spread / (d as f64).sqrt();
-        let mean = Mat::from_fn(k, d, |_, _| {
-            let draw: f64 = StandardNormal.sample(&mut rng);
-            scale * draw
-        });
+        let mean = normals(k, d, self.spread / (d as f64).sqrt(), &mut rng);
         let z = spread_out(&linalg::mul_nt(&data.x, &mean), self.inducing.min(data.x.rows()), &mut rng);
         let weights = Gaussians::new(mean, Mat::filled(k, d, self.variance))?;
         let mut kernel = kernel.boxed();
