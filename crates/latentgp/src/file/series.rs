@@ -121,8 +121,8 @@ mod tests {
     use crate::data::airline;
     use crate::file::{load, save};
     use crate::kernel::{Linear, Rbf};
-    use crate::model::Restarts;
     use crate::model::narx::{Narx, NarxOptions, Simulation};
+    use crate::model::{Model, Restarts};
     use std::ops::ControlFlow;
 
     fn trained(inducing: Option<usize>, inputs: bool) -> TrainedSeries {
