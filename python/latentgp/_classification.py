@@ -101,10 +101,12 @@ class GPClassifier(ClassifierMixin, LikelihoodEstimator):
 
     def _codes(self, y):
         places = {label: k for k, label in enumerate(self.classes_.tolist())}
-        unknown = [label for label in np.asarray(y).ravel().tolist() if label not in places]
+        labels = np.asarray(y, dtype=object).ravel().tolist()
+        places.update({label: np.nan for label in labels if label is None or label != label})
+        unknown = [label for label in labels if label not in places]
         if unknown:
             raise ValueError(f"y has the class {unknown[0]!r}, expected one of {self.classes_.tolist()}")
-        return [places[label] for label in np.asarray(y).ravel().tolist()]
+        return [places[label] for label in labels]
 
     def _restore(self, model, told):
         self.classes_ = _typed(model.names[2])

@@ -96,12 +96,14 @@ def search(X, y=None, *, series=False, model=None, kernels=(), n_components=(), 
         raise ValueError(f"effort: expected one of {', '.join(EFFORTS)}, found {effort!r}")
     if fits is not None:
         fits = count_of(fits, "fits")
-    if budget is not None and not budget > 0:
-        raise ValueError(f"budget: expected a number of seconds above 0, found {budget!r}")
+    if budget is not None and not 0 < budget <= 1e9:
+        raise ValueError(f"budget: expected a number of seconds above 0, at most 1e9, found {budget!r}")
     if series and y is not None:
         raise ValueError("y has no effect with series=True; leave it out")
     usual = "narx" if series else "bayesian-gplvm" if y is None else "gp"
     name, seed = usual if model is None else model, seed_of(random_state)
+    if name not in ESTIMATORS:
+        raise ValueError(f"model: expected one of {', '.join(ESTIMATORS)}, found {name!r}")
     recipe: dict[str, Any] = {"model": name, "max_iterations": count_of(max_iter, "max_iter"), "seed": seed}
     if y is None:
         given = check_array(

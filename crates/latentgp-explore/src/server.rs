@@ -59,7 +59,7 @@ const HEADERS: [(&str, &str); 8] = [
 struct Serving {
     explorer: Explorer,
     gate: Gate,
-    workers: Semaphore,
+    workers: Arc<Semaphore>,
 }
 
 /// Serves until `stop` says so. `ready` gets the address, with its token, once it answers; port 0 is any that is free.
@@ -72,11 +72,11 @@ pub fn serve(
     stop: impl Fn() -> bool,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let gate = Gate::new(listener.local_addr()?.port())?;
         ready(&gate.address());
-        let serving = Arc::new(Serving { explorer, gate, workers: Semaphore::new(WORKERS) });
+        let serving = Arc::new(Serving { explorer, gate, workers: Arc::new(Semaphore::new(WORKERS)) });
         let admission = Arc::new(Admission::default());
         while !stop() {
             let Ok(accepted) = tokio::time::timeout(LOOK, listener.accept()).await else { continue };
@@ -111,7 +111,10 @@ pub fn serve(
             });
         }
         Ok(())
-    })
+    });
+    // Answers that nobody waits for any more do not keep the program.
+    runtime.shutdown_background();
+    served
 }
 
 impl Serving {
@@ -128,9 +131,13 @@ impl Serving {
                     return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected application/json"));
                 }
                 let body = body(request).await?;
-                let _worker = self.workers.acquire().await;
+                // The work keeps its place also when the client is gone before it is done.
+                let place = Arc::clone(&self.workers).acquire_owned().await;
                 let (serving, name) = (Arc::clone(self), name.to_string());
-                let work = tokio::task::spawn_blocking(move || serving.explorer.answer(&name, &body));
+                let work = tokio::task::spawn_blocking(move || {
+                    let _place = place;
+                    serving.explorer.answer(&name, &body)
+                });
                 work.await.unwrap_or_else(|_| {
                     Err(refused(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be worked out"))
                 })

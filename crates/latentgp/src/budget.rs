@@ -1,7 +1,8 @@
 //! How much memory and work may be used: what a table, a fit or a model file needs is estimated before it is begun.
 //!
 //! The limit is [`MAX_MEMORY`] in the environment, such as `64GB`, or three quarters of what the machine, or the container,
-//! has.
+//! has, where the system tells (Linux does).
+//! [`MAX_NODES`] is the limit of the nodes that an expectation of a model file may use.
 
 use crate::error::{Error, Result};
 use crate::expectation::DEFAULT_MAX_NODES;
@@ -20,7 +21,7 @@ const UNITS: [(&str, f64); 4] = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("B", 1
 
 /// Errs where `what` takes more memory than may be used; `advice` says what would take less.
 ///
-/// ```
+/// ```no_run
 /// use latentgp::budget;
 /// assert!(budget::check("a table", 1e3, "fewer rows").is_ok());
 /// let error = budget::check("a table", 1e18, "fewer rows").unwrap_err().to_string();
@@ -112,6 +113,7 @@ mod tests {
         );
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn the_limit_is_part_of_the_machine() {
         let limit = limit().unwrap();

@@ -101,7 +101,7 @@ fn explorer(args: &Args) -> Outcome<Explorer> {
 }
 
 fn read<T: Store>(path: &Path, file: ModelFile) -> Outcome<T> {
-    in_file(path, T::from_file(file)).map_err(Failure::data)
+    in_file(path, T::from_file(file).and_then(Store::verified)).map_err(Failure::data)
 }
 
 /// Asks the desktop to open the address; whether there is one that could be asked.

@@ -39,11 +39,11 @@ impl Series {
         let table = Table::read(&args.series).map_err(Failure::data)?;
         let date = date_column(&table, args.date.as_deref())?;
         let mut notes = Vec::new();
+        let names = targets(&table, args, date.as_deref())?;
         let table = match &date {
-            Some(name) => in_order(table, name, &mut notes)?,
+            Some(name) => in_order(table, name, &names, &mut notes)?,
             None => table,
         };
-        let names = targets(&table, args, date.as_deref())?;
         let all = numbers(&table, &names)?;
         let rows =
             (0..all.rows()).rev().find(|&i| all.row(i).iter().any(|v| !v.is_nan())).map_or(0, |i| i + 1);
@@ -153,10 +153,10 @@ fn date_column(table: &Table, asked: Option<&str>) -> Outcome<Option<String>> {
     }
 }
 
-/// Rows by their dates, the oldest first, and a row of missing values for each date that is missing.
+/// Rows by their dates, the oldest first, and a row of missing values for each date that is missing before the last target.
 ///
 /// Errs where two rows have the same date.
-fn in_order(table: Table, name: &str, notes: &mut Vec<String>) -> Outcome<Table> {
+fn in_order(table: Table, name: &str, targets: &[String], notes: &mut Vec<String>) -> Outcome<Table> {
     let dates = table.text(name).map_err(Failure::data)?;
     let source = table.source().to_string();
     let mut sorted = table;
@@ -180,8 +180,18 @@ fn in_order(table: Table, name: &str, notes: &mut Vec<String>) -> Outcome<Table>
     }
     let dates = sorted.text(name).map_err(Failure::data)?;
     let Some(grid) = dates::Grid::of(&dates).filter(|grid| grid.missing() > 0) else { return Ok(sorted) };
+    let values = numbers(&sorted, targets)?;
+    let seen = |row: &Option<usize>| row.is_some_and(|i| values.row(i).iter().any(|v| !v.is_nan()));
     let rows = grid.rows();
-    let all: Vec<String> = (0..rows.len()).map(|k| grid.date(k)).collect();
+    let last = rows.iter().rposition(seen).unwrap_or(0);
+    // What comes after the last target is the future, of which no row may be made up.
+    let kept = |(k, row): (usize, Option<usize>)| (k < last || row.is_some()).then_some((grid.date(k), row));
+    let (all, rows): (Vec<String>, Vec<Option<usize>>) =
+        rows.into_iter().enumerate().filter_map(kept).unzip();
+    let missing = rows.iter().filter(|row| row.is_none()).count();
+    if missing == 0 {
+        return Ok(sorted);
+    }
     let filled = sorted.rearranged(&rows);
     let columns = filled.iter().map(|column| match column.name == name {
         true => Column::words(name, &all),
@@ -191,7 +201,7 @@ fn in_order(table: Table, name: &str, notes: &mut Vec<String>) -> Outcome<Table>
         .map_or(String::new(), |(a, b)| format!(", most between {} and {}", all[a], all[b]));
     notes.push(format!(
         "{source}, column `{name}`: {}{widest}; their values are taken for missing",
-        match grid.missing() {
+        match missing {
             1 => "1 date is left out".into(),
             n => format!("{n} dates are left out"),
         }

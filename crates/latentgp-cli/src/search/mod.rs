@@ -127,6 +127,7 @@ impl Args {
             Some(s) if !(s > 0.0 && s <= 1e9) => {
                 Err(Failure::usage("--budget: expected a number of seconds above 0"))
             }
+            _ if self.fits == Some(0) => Err(Failure::usage("--fits: expected at least 1, found 0")),
             _ => Ok(()),
         }
     }

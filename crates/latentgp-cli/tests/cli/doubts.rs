@@ -82,3 +82,19 @@ fn dates_are_put_in_order_filled_or_refused() {
     let twice = run([(0..40).collect::<Vec<_>>(), vec![7]].concat(), line);
     assert!(twice.code == 3 && twice.err.contains("rows 8 and 41 are both of 2000-08"), "{twice:?}");
 }
+
+#[test]
+fn the_future_has_no_rows_that_nobody_gave() {
+    let folder = Folder::new();
+    let row = |k: usize| {
+        let (date, u) = (format!("{:04}-{:02}", 2000 + k / 12, k % 12 + 1), (0.3 * k as f64).cos());
+        let y = if k < 36 { format!("{:.4}", 3.0 + u + (0.5 * k as f64).sin()) } else { String::new() };
+        format!("{date},{u:.4},{y}\n")
+    };
+    // April 2003 is left out of what is to come.
+    let rows = (0..41).filter(|k| *k != 39).map(row).collect::<String>();
+    folder.write("t.csv", &("month,u,y\n".to_string() + &rows));
+    let line = "forecast t.csv --target y --exogenous u --lag 3 --horizon 4 --max-iter 5 --effort quick";
+    let told = folder.run(line);
+    assert!(told.code == 0 && !told.err.contains("left out"), "{told:?}");
+}

@@ -8,6 +8,7 @@ use crate::data::Scale;
 use crate::error::Result;
 use crate::fit::{Place, Run};
 use crate::mat::Mat;
+use crate::model::Treatment;
 use crate::recipe::{Data, Recipe};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -146,23 +147,36 @@ impl Unfinished {
             }
             serde_json::to_value(run).expect("numbers and names")
         };
+        let mut recipe = self.recipe.clone();
+        if has_errors(&self.data) && recipe.infers_inputs() {
+            recipe.inputs = Some(recipe.treatment());
+        }
         let classes = if let Data::Pairs { classes, .. } = &self.data { *classes } else { 0 };
         UnfinishedSpec {
             runs: self.runs.iter().enumerate().map(&mut put).collect(),
-            how: How::Recipe { recipe: Box::new(self.recipe.clone()), classes },
+            how: How::Recipe { recipe: Box::new(recipe), classes },
             seconds: self.seconds,
         }
     }
 }
 
+/// Whether inputs are known up to errors.
+fn has_errors(data: &Data) -> bool {
+    matches!(data, Data::Pairs { x_std: Some(_), .. })
+}
+
 impl UnfinishedSpec {
     pub(super) fn take(self, file: &mut ModelFile) -> Result<Unfinished> {
-        let (recipe, classes) = match self.how {
+        let (mut recipe, classes) = match self.how {
             How::Recipe { recipe, classes } => (*recipe, classes),
             How::Training { training, kernel } => (training.recipe(kernel), 0),
         };
         recipe.check()?;
         let data = data_of(file, classes)?;
+        // Where a file does not tell, errors were averaged over.
+        if has_errors(&data) && recipe.infers_inputs() && recipe.learn_errors.is_empty() {
+            recipe.inputs.get_or_insert(Treatment::Averaged);
+        }
         let mut runs = Vec::with_capacity(self.runs.len());
         for (k, value) in self.runs.into_iter().enumerate() {
             let mut run: Run = serde_json::from_value(value)

@@ -126,7 +126,9 @@ impl Kernel for Cosine {
     }
 
     fn relevance(&self) -> Option<Vec<f64>> {
-        self.is_ard().then(|| self.period.as_slice().iter().map(|p| 1.0 / (p * p)).collect())
+        let variance = self.variance.get();
+        self.is_ard()
+            .then(|| self.period.as_slice().iter().map(|p| variance * (TAU / p) * (TAU / p)).collect())
     }
 }
 

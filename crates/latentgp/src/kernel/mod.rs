@@ -220,8 +220,9 @@ pub trait Kernel: Parameterized + CloneKernel + Send + Sync {
         Structure::Leaf
     }
 
-    /// How much each input column matters, by the kernel's own parameters (1/ℓ² of a stationary kernel,
-    /// the variances of a linear one); `None` where they do not tell.
+    /// How much each input column matters, by the kernel's own parameters: the prior variance of a function's slope in it,
+    /// v/ℓ² of a stationary kernel (without the factor of its shape), the variances of a linear one; `None` where they do
+    /// not tell.
     fn relevance(&self) -> Option<Vec<f64>> {
         None
     }

@@ -230,7 +230,10 @@ impl Kernel for Periodic {
     }
 
     fn relevance(&self) -> Option<Vec<f64>> {
-        self.is_ard().then(|| self.inverse_lengthscales().iter().map(|i| i * i).collect())
+        let (variance, periods) = (self.variance.get(), self.period.as_slice());
+        let inverse = self.inverse_lengthscales();
+        let slope = |q: usize| PI * inverse[q] / periods[place(periods.len(), q)];
+        self.is_ard().then(|| (0..inverse.len()).map(|q| variance * slope(q) * slope(q)).collect())
     }
 }
 

@@ -158,6 +158,46 @@ impl Kernel for Product {
     }
 
     fn relevance(&self) -> Option<Vec<f64>> {
-        sum::relevance(&self.parts)
+        // The slope of a product in a column is that of one part times the size of the others.
+        let ones = vec![1.0; sum::input_dim(&self.parts)?];
+        let sizes: Vec<f64> = self.parts.iter().map(|part| part.eval(&ones, &ones)).collect();
+        let others = |k: usize| {
+            sizes.iter().enumerate().filter(|(j, _)| *j != k).map(|(_, size)| size).product::<f64>()
+        };
+        let mut total = vec![0.0; ones.len()];
+        for (k, part) in self.parts.iter().enumerate().filter(|(_, part)| part.input_dim().is_some()) {
+            total.iter_mut().zip(part.relevance()?).for_each(|(t, r)| *t += others(k) * r);
+        }
+        Some(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::parse;
+
+    #[test]
+    fn relevance_is_the_prior_variance_of_slopes() {
+        for text in [
+            "rbf(variance=3, lengthscale=[0.5, 2])",
+            "rbf(variance=3, lengthscale=[0.5, 2]) * rbf(variance=0.5, lengthscale=[1, 4])",
+            "rbf(variance=3, lengthscale=[0.5, 2]) + linear(variance=[0.1, 2])",
+            "constant(variance=7) * periodic(variance=2, lengthscale=[0.7, 3], period=[1.5, 4])",
+            "cosine(variance=2, period=[3, 5]) * rbf(variance=3, lengthscale=[0.5, 2])",
+        ] {
+            let k = parse(text, 2).unwrap();
+            for (q, told) in k.relevance().unwrap().into_iter().enumerate() {
+                let (h, at) = (1e-3, [1.0, 1.0]);
+                let moved = |by: f64| {
+                    let mut x = at;
+                    x[q] += by;
+                    x
+                };
+                let (up, down) = (moved(h), moved(-h));
+                let cross = k.eval(&up, &up) - k.eval(&up, &down) - k.eval(&down, &up) + k.eval(&down, &down);
+                let slope = cross / (4.0 * h * h);
+                assert!((told - slope).abs() < 1e-3 * slope, "{text}, column {q}: {told}, {slope}");
+            }
+        }
     }
 }

@@ -269,7 +269,8 @@ impl<S: Shape> Kernel for Stationary<S> {
     }
 
     fn relevance(&self) -> Option<Vec<f64>> {
-        self.is_ard().then(|| self.inverse_lengthscales().iter().map(|i| i * i).collect())
+        let variance = self.variance.get();
+        self.is_ard().then(|| self.inverse_lengthscales().iter().map(|i| variance * i * i).collect())
     }
 }
 

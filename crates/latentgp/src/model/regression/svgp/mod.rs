@@ -301,7 +301,8 @@ impl Svgp {
         self.uncertain.as_ref().map_or(Cow::Borrowed(&self.x), |u| Cow::Owned(u.points()))
     }
 
-    /// The posterior of the true inputs of new rows, scaled, from their priors and what was observed there; NaN is a missing observation. Each row stands on its own.
+    /// The posterior of the true inputs of new rows, scaled, from their priors and what was observed there; NaN is a missing
+    /// observation. Each row stands on its own.
     fn infer_scaled(&self, prior: &Gaussians, y: &Mat) -> Result<Gaussians> {
         if y.rows() != prior.n() || y.cols() != 1 {
             return Err(Error::shape("outputs of the new rows", format!("{} × 1", prior.n()), y.shape()));
@@ -324,7 +325,7 @@ impl Svgp {
             let count = uncertain.count();
             let mut one =
                 Svgp { observations: observed.repeated(count), batch: None, rows: None, ..self.clone() };
-            (one.x, one.uncertain) = (uncertain.points(), Some(uncertain));
+            (one.x, one.weight, one.uncertain) = (uncertain.points(), 1.0, Some(uncertain));
             one.params_mut().into_iter().for_each(|(name, p)| p.fixed = !name.starts_with("missing."));
             let (mut best, mut top) = (own.clone(), f64::NEG_INFINITY);
             for (mean, var) in around((mean, var)) {
@@ -429,7 +430,11 @@ impl Model for Svgp {
     }
 
     fn constant(&self) -> f64 {
-        self.weight * self.observations.log_jacobian()
+        match &self.uncertain {
+            // The points of a row have weights that sum to 1.
+            Some(points) => points.rows.log_jacobian(),
+            None => self.weight * self.observations.log_jacobian(),
+        }
     }
 
     fn posterior(&self) -> Result<Posterior> {

@@ -7,8 +7,8 @@ use crate::model::Model;
 use crate::optim::{Lbfgs, quiet};
 use serde::{Deserialize, Serialize};
 
-/// What the bound says of a learnt error: how much of it is lost, everything else fitted again, where there is next to no
-/// error and where it is twice as large.
+/// What the bound says of a learnt error: how much of it is lost where there is next to no error and where it is twice as
+/// large, everything else but other learnt errors fitted again.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ErrorEvidence {
     /// The column.
