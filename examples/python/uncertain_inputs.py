@@ -31,4 +31,4 @@ for ax, (title, X_std, inputs) in zip(axes, [("ignored", None, None), ("averaged
     ax.spines[["top", "right"]].set_visible(False)
     print(f"{title}: error of the curve {error:.3f}, noise {model.noise_variance_[0] ** 0.5:.2f} (0.1 is true)")
 axes[0].set_ylabel("output")
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_suffix(".png"), dpi=72)
+figure.savefig(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_suffix(".png"), dpi=70)
