@@ -182,7 +182,7 @@ mod tests {
             "rbf(variance=3, lengthscale=[0.5, 2])",
             "rbf(variance=3, lengthscale=[0.5, 2]) * rbf(variance=0.5, lengthscale=[1, 4])",
             "rbf(variance=3, lengthscale=[0.5, 2]) + linear(variance=[0.1, 2])",
-            "constant(variance=7) * periodic(ard=true, variance=2, lengthscale=[0.7, 3], period=[1.5, 4])",
+            "constant(variance=7) * periodic(ard=true, variance=2, lengthscale=[0.7, 3], period=1.5)",
             "cosine(variance=2, period=[3, 5]) * rbf(variance=3, lengthscale=[0.5, 2])",
         ] {
             let k = parse(text, 2).unwrap();
