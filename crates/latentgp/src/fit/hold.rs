@@ -1,8 +1,8 @@
-//! The stage in which the scales are held.
+//! The first stage of a fit, in which the noise and the kernel's variances are held.
 
 use crate::param::Parameterized;
 
-/// Fixes the noise and the kernel's variances; tells which of them were free.
+/// Fixes the noise and the kernel's variances; returns the names of those that were free.
 pub(super) fn hold(model: &mut (impl Parameterized + ?Sized)) -> Vec<String> {
     let mut held = Vec::new();
     for (name, p) in model.params_mut() {

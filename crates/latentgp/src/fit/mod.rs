@@ -28,10 +28,10 @@ use crate::optim::{Optimizer, Report, Step, StopReason, Watch};
 use crate::param;
 use std::ops::ControlFlow;
 
-/// Sees a run after each of its iterations and may ask to stop; the best state is kept.
+/// Called after each iteration of a run; may ask to stop, and then the best state is kept.
 pub type OnIteration<'a> = dyn Fn(&Run) -> ControlFlow<()> + Sync + 'a;
 
-/// An [`OnIteration`] that lets everything pass.
+/// An [`OnIteration`] that never stops a fit.
 pub fn go_on(_: &Run) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
@@ -49,7 +49,7 @@ pub struct Schedule {
 
 /// What is trained, from where, and how.
 pub trait Plan: Send + Sync {
-    /// What is trained.
+    /// The type of model that is trained.
     type Model: Trainable;
 
     /// The stages and the number of restarts.
@@ -61,17 +61,17 @@ pub trait Plan: Send + Sync {
     /// Changes the model between the stage that holds the scales and the free one.
     fn between(&self, _model: &mut Self::Model) {}
 
-    /// Which starts a race compares with one another.
+    /// The group of a restart; a race compares the starts within a group.
     fn group(&self, _restart: usize) -> usize {
         0
     }
 
-    /// Shakes the model hard, for run `run` to begin there; `false` where the plan has no such move.
+    /// Shakes the model, so that run `run` can begin there; `false` where the plan does not support hops.
     fn hop(&self, _best: &mut Self::Model, _run: usize) -> Result<bool> {
         Ok(false)
     }
 
-    /// What decides between runs that are over, where it is not what they maximised.
+    /// The score that compares finished runs, where it is not the objective.
     fn verdict(&self, _model: &Self::Model) -> Result<Option<f64>> {
         Ok(None)
     }
@@ -82,7 +82,7 @@ pub trait Plan: Send + Sync {
     }
 }
 
-/// What a run can move: every [`Model`] by its gradient; probabilistic PCA by its own iterations.
+/// A model that a run can fit: every [`Model`] by its gradient, probabilistic PCA by its own iterations.
 pub trait Trainable: Clone + Send + Sync {
     /// The log evidence of the data as given, or its bound.
     fn evidence(&self) -> Result<f64>;
@@ -92,15 +92,15 @@ pub trait Trainable: Clone + Send + Sync {
         false
     }
 
-    /// The parameters that move in a stage, unconstrained.
+    /// The parameters that a stage optimises, unconstrained.
     fn point(&mut self, stage: Stage) -> Vec<f64>;
 
-    /// Sets the parameters, of a model at the start of its restart, to where a run stands.
+    /// Sets the parameters of a model at its start to the state of a run.
     ///
-    /// Errs when the run is one of another model.
+    /// Errs when the run belongs to another model.
     fn place(&mut self, run: &Run) -> Result<()>;
 
-    /// Iterates until the stage is over or the watch asks to stop; tells whether it did.
+    /// Iterates until the stage is over or the watch asks to stop; returns whether it asked.
     fn climb(&mut self, run: &mut Run, how: &Method, watch: &OnIteration<'_>) -> Result<bool>;
 }
 
@@ -111,31 +111,31 @@ pub struct Fitted<M> {
     pub model: M,
     /// The log evidence of the data as given, or its bound, or the objective where the model says so.
     pub evidence: f64,
-    /// Iterations of the run that was kept, all stages.
+    /// Iterations of the kept run, all stages.
     pub iterations: usize,
-    /// Evaluations of that run.
+    /// Evaluations of the kept run.
     pub evaluations: usize,
     /// Whether it converged.
     pub converged: bool,
     /// Why it stopped.
     pub stop_reason: StopReason,
-    /// max |∂F/∂u| where it stopped, in the unconstrained parameters, of an exact objective.
+    /// max |∂F/∂u| at the end, in the unconstrained parameters, for an exact objective.
     pub gradient_norm: Option<f64>,
-    /// What was maximised, priors included, after each iteration of that run.
+    /// The objective, priors included, after each iteration of the kept run.
     pub trace: Vec<f64>,
-    /// How many runs began, those that lost a race included.
+    /// How many runs began, including the ones that lost a race.
     pub begun: usize,
-    /// The evidences of the runs that were followed to their end, in their order; `None` where one failed. Of a fit that was
-    /// asked to stop, of all that began.
+    /// The evidence of each run that was followed to its end, in order; `None` where one failed. After an
+    /// interruption, of each run that began.
     pub restarts: Vec<Option<f64>>,
-    /// The run that was kept, without the optimiser's memory.
+    /// The kept run, without the optimiser's memory.
     pub best: Option<Run>,
-    /// Where every run that did not fail ended; those that were asked to stop can go on from there.
+    /// The last state of every run that did not fail; interrupted runs can resume from it.
     pub runs: Vec<Run>,
 }
 
 impl<M> Fitted<M> {
-    /// The same fit of a model that is turned into another.
+    /// The same fit with its model converted to another type.
     pub fn map<T>(self, of: impl FnOnce(M) -> T) -> Fitted<T> {
         Fitted {
             model: of(self.model),
@@ -154,7 +154,7 @@ impl<M> Fitted<M> {
     }
 }
 
-/// The model where a run stands.
+/// The model at the state of a run.
 pub fn model_at<P: Plan>(plan: &P, run: &Run) -> Result<P::Model> {
     let mut model = plan.start(run.restart)?;
     model.place(run)?;
@@ -177,7 +177,8 @@ pub fn fit<M: Model + ?Sized>(model: &mut M, how: &dyn Optimizer, watch: &mut Wa
     report.map(|r| Report { value: r.value - constant, ..r })
 }
 
-/// −F − Σ log p(θ) at u, less the [`constant`](Model::constant), and its gradient in u; `grad` is room for that in θ.
+/// −F − Σ log p(θ) at u, less the [`constant`](Model::constant), and its gradient in u; `grad` is a buffer
+/// for the gradient in θ.
 fn negative_evidence<M: Model + ?Sized>(
     model: &mut M,
     step: u64,

@@ -1,9 +1,9 @@
-//! Restarts of a model that is there already.
+//! Restarts of a model that exists already.
 //!
-//! The first run starts at the model as it is. Later ones start where the model says ([`Model::another_start`]), or
-//! elsewhere: lengthscales all shorter or all longer, noise lower or higher, in turn, and every hyperparameter shaken on
-//! the scale on which it is optimised, positive ones by a factor exp(spread · N(0, 1)). A run depends on the seed and its
-//! number alone.
+//! The first run starts at the model as it is. Later runs start where the model says
+//! ([`Model::another_start`]), or at changed hyperparameters: all lengthscales shorter or longer and the
+//! noise lower or higher, in turn, and every hyperparameter shaken in its unconstrained space, positive ones
+//! by a factor exp(spread · N(0, 1)). A run depends on the seed and its number alone.
 
 use super::{Effort, Fitted, OnIteration, Plan, Schedule, Search, train};
 use crate::error::Result;
@@ -19,9 +19,10 @@ const CORNERS: [[f64; 2]; 4] = [[-1.5, -2.0], [1.5, 2.0], [1.5, -2.0], [-1.5, 2.
 /// How a model is fitted by type-II maximum likelihood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Restarts {
-    /// Runs to their end; where there is more than one, nothing is raced.
+    /// Full runs; with more than one there is no race.
     pub runs: usize,
-    /// How hard the best optimum is looked for; a [`Recipe`](crate::recipe::Recipe) asks for [`Effort::Normal`].
+    /// How hard the fit looks for the best optimum; a [`Recipe`](crate::recipe::Recipe) asks for
+    /// [`Effort::Normal`].
     pub effort: Effort,
     /// Iterations of a run.
     pub max_iterations: usize,
@@ -37,7 +38,7 @@ impl Default for Restarts {
     }
 }
 
-/// The generator of a restart.
+/// The random generator of a restart.
 pub(crate) fn rng_of(seed: u64, restart: usize) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(restart as u64);
@@ -54,7 +55,7 @@ impl Restarts {
         train(&self.plan(start.clone()), Vec::new(), watch)
     }
 
-    /// The search that it makes.
+    /// The search that these restarts make.
     pub fn search(&self) -> Search {
         self.effort.search_few(self.runs)
     }
@@ -64,7 +65,7 @@ impl Restarts {
         FromModel { how: self.clone(), start }
     }
 
-    /// Moves the free hyperparameters of every run but the first; `corner` says where lengthscales and noise go together.
+    /// Shakes the free hyperparameters of every run but the first; `corner` shifts lengthscales and noise.
     fn shake(&self, model: &mut impl Parameterized, run: usize, corner: Option<[f64; 2]>) {
         let mut rng = rng_of(self.seed, run);
         let [lengthscale, level] = corner.unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::optim::{Adam, AdamState, Lbfgs, LbfgsState, Objective, StopReason};
 use crate::param::{self, Parameterized};
 use serde::{Deserialize, Serialize};
 
-/// A gradient up to this part of what is minimised is small.
+/// A gradient is small when it is at most this part of the objective.
 const FLAT: f64 = 1e-3;
 
 fn flat() -> bool {
@@ -26,39 +26,40 @@ pub enum Stage {
     Free,
 }
 
-/// What the optimiser of a stage knows.
+/// The state of the optimiser in a stage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// Only where it is: a stage that has not begun, or one that is over.
+    /// A point alone: the stage has not begun or is over.
     Point(Vec<f64>),
-    /// In the middle of L-BFGS.
+    /// The state of L-BFGS in mid-run.
     Lbfgs(LbfgsState),
-    /// In the middle of Adam.
+    /// The state of Adam in mid-run.
     Adam(AdamState),
 }
 
-/// Where one restart stands.
+/// The state of one restart.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// Which of the restarts, from 0.
+    /// The number of the restart, from 0.
     pub restart: usize,
-    /// The stage that it is in.
+    /// The current stage.
     pub stage: Stage,
-    /// Where the optimiser of this stage is.
+    /// The state of the optimiser of this stage.
     pub place: Place,
-    /// Why this stage stopped, when it has.
+    /// Why this stage stopped; `None` while it runs.
     pub stopped: Option<StopReason>,
-    /// Iterations of the stages before.
+    /// Iterations of the earlier stages.
     pub iterations: usize,
-    /// Evaluations of the stages before.
+    /// Evaluations of the earlier stages.
     pub evaluations: usize,
-    /// The step of the last fresh draws.
+    /// The number that seeds the random draws of a noisy objective, as last renewed.
     pub draw: u64,
-    /// max |∂F/∂u| where this stage stopped, of an exact objective.
+    /// max |∂F/∂u| at the end of this stage, for an exact objective.
     #[serde(default)]
     pub gradient: Option<f64>,
-    /// Whether that is small, beside the value without what does not move; also where it is not known.
+    /// Whether the gradient is small relative to the objective without its constant; true where it is not
+    /// known.
     #[serde(default = "flat")]
     pub flat: bool,
     /// The bound after each iteration.
@@ -86,7 +87,7 @@ impl Place {
 }
 
 impl Run {
-    /// At the start of a stage.
+    /// A run at the start of a stage.
     pub(crate) fn new(restart: usize, stage: Stage, u: Vec<f64>) -> Self {
         Run {
             restart,
@@ -102,7 +103,7 @@ impl Run {
         }
     }
 
-    /// A run that begins with everything free where a model is.
+    /// A run that begins at the parameters of a model, all free.
     pub fn from_model(model: &(impl Parameterized + ?Sized)) -> Self {
         Run::new(0, Stage::Free, param::flatten(model))
     }
@@ -122,17 +123,17 @@ impl Run {
         self.evaluations + self.place.counts().1
     }
 
-    /// What is maximised, after the last iteration, if there was one.
+    /// The objective after the last iteration, if there was one.
     pub fn bound(&self) -> Option<f64> {
         self.trace.last().copied()
     }
 
-    /// Whether nothing is left to do.
+    /// Whether the run is finished.
     pub fn is_over(&self) -> bool {
         self.stage == Stage::Free && self.stopped.is_some()
     }
 
-    /// A copy that knows where it is but not how the optimiser got there: a fraction of the memory.
+    /// A copy without the optimiser's memory, which takes a fraction of the space.
     pub fn light(&self) -> Run {
         Run {
             place: Place::Point(self.place.u().to_vec()),
@@ -143,14 +144,14 @@ impl Run {
         }
     }
 
-    /// Lets a run that ended at its limit of iterations go on under a higher one.
+    /// Lets a run that reached its limit of iterations continue under a higher one.
     pub fn allow_more(&mut self) {
         if self.stage == Stage::Free && self.stopped == Some(StopReason::MaxIterations) {
             *self = Run { stopped: None, ..self.light() };
         }
     }
 
-    /// Goes from a stage that is over to the free one, which begins at `u`.
+    /// Starts the free stage at `u`, after the held one.
     pub(super) fn next_stage(&mut self, u: Vec<f64>) {
         *self = Run {
             place: Place::Point(u),
@@ -162,11 +163,11 @@ impl Run {
         };
     }
 
-    /// Iterations of an optimiser on −F.
+    /// Iterates an optimiser on −F.
     fn iterate<M: Model>(&mut self, model: &mut M, how: &Method, watch: &OnIteration<'_>) -> Result<bool> {
         let constant = model.constant();
         let mut grad = vec![0.0; param::count(model)];
-        // Fresh draws follow from the number of evaluations before them, those of earlier stages included.
+        // The draws are seeded by the number of evaluations before them, in all stages.
         let earlier = self.evaluations as u64;
         let mut step = earlier + self.place.counts().1 as u64;
         let mut objective = |u: &[f64], out: &mut [f64]| -> Result<f64> {
@@ -195,7 +196,7 @@ impl Run {
     }
 }
 
-/// Does something with the scales of a model held, if the stage holds them.
+/// Calls `of` with the scales held, if the stage holds them.
 fn in_stage<M: Model, T>(model: &mut M, stage: Stage, of: impl FnOnce(&mut M) -> T) -> T {
     let held = if stage == Stage::Held { hold(model) } else { Vec::new() };
     let done = of(model);
@@ -262,14 +263,14 @@ impl Place {
 /// The optimiser of a stage.
 #[derive(Clone, Debug)]
 pub enum Method {
-    /// For exact objectives.
+    /// L-BFGS, for exact objectives.
     Lbfgs(Lbfgs),
-    /// For noisy ones.
+    /// Adam, for noisy objectives.
     Adam(Adam),
 }
 
 impl Method {
-    /// L-BFGS, or Adam where the objective is noisy, with so many iterations at the most.
+    /// L-BFGS, or Adam where the objective is noisy, with at most `limit` iterations.
     pub fn usual(noisy: bool, limit: usize) -> Self {
         match noisy {
             true => Method::Adam(Adam { max_iterations: limit, ..Adam::default() }),
@@ -296,7 +297,7 @@ impl Method {
         match (self, &mut *place) {
             (Method::Lbfgs(how), Place::Lbfgs(state)) => how.step(state, f),
             (Method::Adam(how), Place::Adam(state)) => how.step(state, f),
-            // A state of the other method, which only an edited file has, begins anew from its point.
+            // A state of the other method, which only an edited file has, restarts from its point.
             _ => {
                 *place = self.start(place.u(), f)?;
                 Ok(None)

@@ -1,4 +1,5 @@
-//! A search for the best optimum: starts that differ are raced, then the best is shaken hard and fitted again.
+//! A search for the best optimum: runs from different starts are raced, then the best one is shaken and
+//! fitted again.
 //!
 //! ```text
 //! start 0 ───────────────────────────────────────────▶ end      what `quick` does
@@ -8,9 +9,10 @@
 //!                                                      └─ shaken ──▶ end ─ shaken ──▶ end   kept where better
 //! ```
 //!
-//! The first start always runs to its end, so that no search is worse than one fit; its length sets those of the
-//! others and what the search may cost. Every run is a [`Run`], and who goes on follows from the traces alone: the
-//! runs are the whole state of a search, which stored and read back ends at the same bits, on any number of threads.
+//! The first start always runs to its end, so that no search is worse than one fit. Its length sets the
+//! length of the other runs and the budget of the search. Every run is a [`Run`], and the traces alone decide
+//! which runs go on. The runs are the whole state of a search: stored and read back, it ends at the same
+//! bits, on any number of threads.
 
 use super::{Fitted, OnIteration, Plan, Run, Stage, Trainable};
 use crate::blocks;
@@ -23,7 +25,7 @@ use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A round of a race has at least so many iterations after those that hold the scales, whose starts differ.
+/// A race compares runs after at least this many free iterations, since starts differ in the held scales.
 const MIN_ITERATIONS: usize = 15;
 
 /// How hard a fit looks for the best optimum.
@@ -35,15 +37,16 @@ pub enum Effort {
     /// A race of starts and hops from the best, in about ten times the evaluations of one fit at the most.
     #[default]
     Normal,
-    /// The same with more starts and hops, in about forty times.
+    /// A race with more starts and hops, in about forty times the evaluations of one fit.
     Thorough,
 }
 
 impl Effort {
-    /// All, least first.
+    /// All efforts, the least first.
     pub const ALL: [Effort; 3] = [Effort::Quick, Effort::Normal, Effort::Thorough];
 
-    /// The search for latent positions or weights, of which there are many; more than one restart are so many full runs.
+    /// The search for many parameters, such as latent positions or weights. With more than one restart, every
+    /// run is full.
     pub fn search(self, restarts: usize) -> Search {
         match self {
             _ if restarts > 1 => Search::runs(restarts),
@@ -57,7 +60,7 @@ impl Effort {
         }
     }
 
-    /// The search for a few hyperparameters.
+    /// The search for few hyperparameters.
     pub fn search_few(self, restarts: usize) -> Search {
         match self {
             _ if restarts > 1 => Search::runs(restarts),
@@ -92,36 +95,37 @@ impl FromStr for Effort {
 /// What a search consists of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Search {
-    /// Runs that begin at starts of their own; without rounds all of them run to their end.
+    /// Runs that begin at different starts; without rounds all of them run to their end.
     pub starts: usize,
-    /// The race: after this part of the first run's iterations, so many of each group of the others go on.
+    /// The rounds of the race: the part of the first run's iterations, and how many runs of each group go on
+    /// after it.
     pub rounds: &'static [(f64, usize)],
     /// The most hops from the best.
     pub hops: usize,
-    /// Hops that are made from the same place, side by side.
+    /// How many hops start from the same point, in parallel.
     pub together: usize,
-    /// No hop begins once this many times the evaluations of the first run are spent.
+    /// No hop begins once the search has spent this many times the evaluations of the first run.
     pub budget: f64,
 }
 
 impl Search {
-    /// So many runs from different starts, all to their end.
+    /// `starts` runs from different starts, all to their end.
     pub fn runs(starts: usize) -> Self {
         Search { starts: starts.max(1), rounds: &[], hops: 0, together: 1, budget: f64::INFINITY }
     }
 
-    /// Whether runs that fall behind are left.
+    /// Whether runs that fall behind are stopped early.
     pub fn is_race(&self) -> bool {
         !self.rounds.is_empty()
     }
 
-    /// How many runs there may be.
+    /// The most runs that there can be.
     pub fn most(&self) -> usize {
         self.starts.max(1) + self.hops
     }
 }
 
-/// What became of a run.
+/// The state of a run.
 enum Slot<M> {
     Waiting,
     Going(Run),
@@ -145,7 +149,7 @@ impl<M> Slot<M> {
     }
 }
 
-/// A search that goes on.
+/// A search in progress.
 struct Searching<'a, P: Plan> {
     plan: &'a P,
     watch: &'a OnIteration<'a>,
@@ -153,11 +157,11 @@ struct Searching<'a, P: Plan> {
     asked: AtomicBool,
 }
 
-/// Trains by a plan; runs whose state is among `stored` go on from there, the others begin.
+/// Trains a model by a plan. Runs whose state is among `stored` resume there, the others begin.
 ///
-/// Stored runs are those that a watch saw, or [`Fitted::runs`]. The result is that of an uninterrupted fit, bit for
-/// bit, where they hold the optimiser's state, and close to it where they are [`Run::light`]. Errs when all runs
-/// fail, with the reason of the first.
+/// `stored` has runs that a watch saw, or [`Fitted::runs`]. The result equals an uninterrupted fit bit for
+/// bit where runs hold the optimiser's state, and comes close to it where they are [`Run::light`]. Errs when
+/// all runs fail, with the reason of the first.
 pub fn train<P: Plan>(plan: &P, stored: Vec<Run>, watch: &OnIteration<'_>) -> Result<Fitted<P::Model>> {
     let how = plan.schedule().search;
     let mut slots: Vec<Slot<P::Model>> = (0..how.most()).map(|_| Slot::Waiting).collect();
@@ -185,7 +189,7 @@ impl<P: Plan> Searching<'_, P> {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Takes runs on to so many iterations, or to their end.
+    /// Continues runs up to `iterations` iterations, or to their end.
     fn advance(&mut self, which: &[usize], iterations: usize) {
         if self.asked() {
             return;
@@ -257,7 +261,7 @@ impl<P: Plan> Searching<'_, P> {
         Ok(Slot::Over { run, model: Some(model), evidence, score })
     }
 
-    /// The best of those that are over, the first among equals.
+    /// The best of the runs that are over; among equals the first.
     fn best(&self) -> Option<usize> {
         let scores = (0..self.slots.len()).filter_map(|k| Some((k, self.slots[k].score()?)));
         scores
@@ -280,11 +284,11 @@ impl<P: Plan> Searching<'_, P> {
         }
     }
 
-    /// Short runs of many starts, longer ones of the best.
+    /// The race: short runs of many starts, longer runs of the best.
     fn race(&mut self, how: &Search) {
         let first = match self.slots[0].run() {
             Some(run) => run.total_iterations(),
-            // What it would have taken is not known where it failed.
+            // A first run that failed has no length to compare with.
             None => self.plan.schedule().max_iterations / 10,
         };
         let mut alive: Vec<usize> = (1..how.starts).collect();
@@ -292,7 +296,7 @@ impl<P: Plan> Searching<'_, P> {
             let limit =
                 ((part * first as f64).ceil() as usize).max(self.plan.schedule().hold + MIN_ITERATIONS);
             self.advance(&alive, limit);
-            // A run that was taken on before it was stored is judged by where it was at the limit.
+            // A run that was stored beyond the limit is judged by its value at the limit.
             let at = |k: usize| {
                 let trace = &self.slots[k].run()?.trace;
                 trace.get(limit.min(trace.len()).checked_sub(1)?).copied()
@@ -314,7 +318,7 @@ impl<P: Plan> Searching<'_, P> {
         self.advance(&alive, usize::MAX);
     }
 
-    /// Forgets how the optimiser of a run that lost got there.
+    /// Drops the optimiser's memory of a run that lost.
     fn leave(&mut self, k: usize) {
         if let Slot::Going(run) = &mut self.slots[k] {
             *run = run.light();
@@ -326,7 +330,7 @@ impl<P: Plan> Searching<'_, P> {
         self.slots.iter().filter_map(|s| Some(s.run()?.total_evaluations())).sum()
     }
 
-    /// Fits from shaken copies of the best.
+    /// Fits from shaken copies of the best model.
     fn hop(&mut self, how: &Search) {
         let first = self.slots[0].run().map_or(0, Run::total_evaluations) as f64;
         let mut next = how.starts;
@@ -354,7 +358,7 @@ impl<P: Plan> Searching<'_, P> {
         }
     }
 
-    /// Run `k`, which begins at a shaken copy of where another one ended.
+    /// Run `k`, which begins at a shaken copy of the end of another run.
     fn shaken(&self, from: &Run, k: usize) -> Result<Option<Run>> {
         let mut model = self.plan.start(from.restart)?;
         model.place(from)?;
@@ -363,7 +367,7 @@ impl<P: Plan> Searching<'_, P> {
     }
 
     fn end(self) -> Result<Fitted<P::Model>> {
-        // What was asked to stop when all was done has not been stopped.
+        // A request to stop that comes after the last run has no effect.
         let unfinished = |slot: &Slot<P::Model>| matches!(slot, Slot::Going(_) | Slot::Waiting);
         let asked = self.asked() && self.slots.iter().any(unfinished);
         let (best, plan) = (self.best(), self.plan);
@@ -376,7 +380,7 @@ impl<P: Plan> Searching<'_, P> {
                 Slot::Going(run) => {
                     if asked {
                         restarts.push(run.bound());
-                        // Of a search that was asked to stop, a run in its middle may be the best.
+                        // In an interrupted search an unfinished run may be the best.
                         let better = |of: &(Run, _, _)| run.bound() > of.0.bound();
                         if kept.as_ref().is_none_or(better) {
                             kept = Some((run.clone(), None, None));
@@ -453,7 +457,7 @@ mod tests {
         assert!(best.begun >= 10 && best.restarts.len() < best.begun, "{} began", best.begun);
         let most = best.restarts.iter().flatten().fold(f64::MIN, |a, b| a.max(*b));
         assert!((best.evidence - most).abs() < 1e-6, "{} and {most}", best.evidence);
-        // What is begun within the budget is ended, at most two runs from one place.
+        // Runs that began within the budget are finished: at most two hops from one point.
         let spent: usize = best.runs.iter().map(Run::total_evaluations).sum();
         assert!(spent < 12 * one.evaluations, "{spent} against {}", one.evaluations);
     }
@@ -470,7 +474,7 @@ mod tests {
     #[test]
     fn a_search_stored_at_any_time_ends_at_the_same_bits() {
         let plan = plan(Effort::Normal, &Rbf::new(2));
-        // All that has been seen of every run, as a checkpoint has it, at some iterations of the whole search.
+        // The last state seen of every run, as a checkpoint stores it, at some iterations of the search.
         let states: Mutex<(Vec<Option<Run>>, usize, Vec<String>)> =
             Mutex::new((vec![None; plan.schedule().search.most()], 0, Vec::new()));
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();

@@ -1,4 +1,4 @@
-//! What is chosen from the data where nobody says it, each with the reason.
+//! Options chosen from the data where they are not given, each with the reason.
 //!
 //! ```text
 //! M = min(N, 2√N between 20 and 60), less where N M² is large
@@ -11,21 +11,21 @@ use crate::data::Scale;
 use crate::fit::Effort;
 use crate::mat::Mat;
 
-/// M lies between these, if there are as many rows.
+/// M lies between these, given enough rows.
 const INDUCING: (f64, f64) = (20.0, 60.0);
-/// The most N M² of a step, in seconds less than a tenth of one.
+/// The limit of N M², which keeps one step below a tenth of a second.
 const WORK: f64 = 1e8;
 /// Latent dimensions of the first short fit.
 const DIMENSIONS: usize = 5;
-/// Its iterations.
+/// The iterations of that fit.
 const ITERATIONS: usize = 300;
-/// A dimension matters where its relevance is this part of the largest.
+/// A dimension matters when its relevance is at least this part of the largest.
 const MATTERS: f64 = 1e-3;
-/// A map has so many.
+/// Latent dimensions of a map.
 const MAP: usize = 2;
-/// Where a third dimension has this part of the largest relevance, a map of the first two would hide much.
+/// A map of two dimensions hides much when the third has at least this part of the largest relevance.
 const HIDDEN: f64 = 0.1;
-/// A column is nearly constant where this part of its cells have one value.
+/// A column is nearly constant when this part of its cells share one value.
 const CONSTANT: f64 = 0.9;
 
 /// What was chosen, and why.
@@ -35,7 +35,7 @@ pub struct Choice {
     pub option: &'static str,
     /// Its value.
     pub value: String,
-    /// One line.
+    /// The reason, in one line.
     pub reason: String,
 }
 
@@ -46,8 +46,8 @@ impl Choice {
 }
 
 impl Recipe {
-    /// The recipe of a Bayesian GPLVM of Y with M, the scaling and the kernel chosen where they are not given; another model is
-    /// left as it is.
+    /// The recipe of a Bayesian GPLVM of Y, with M, the scaling and the kernel chosen where they are not
+    /// given. Recipes of other models are left as they are.
     pub fn chosen(&self, y: &Mat) -> (Recipe, Vec<Choice>) {
         let (mut recipe, mut all) = (self.clone(), Vec::new());
         if self.model != "bayesian-gplvm" {
@@ -90,7 +90,7 @@ impl Recipe {
         (recipe, all)
     }
 
-    /// The first short fit from which Q follows, where it is to be chosen.
+    /// The recipe of the first short fit that decides on Q; `None` where Q is given.
     pub fn pilot(&self, y: &Mat) -> Option<Recipe> {
         let given = self.latent_dim.or_else(|| self.init.as_ref()?.latent_dim());
         if self.model != "bayesian-gplvm" || given.is_some() {
@@ -102,8 +102,8 @@ impl Recipe {
         Some(Recipe { latent_dim: Some(most), effort, restarts: None, max_iterations, ..self.clone() })
     }
 
-    /// The recipe with the dimensions that matter to its [`pilot`](Self::pilot), at least two; `map` where the two most
-    /// relevant are to show what there is.
+    /// The recipe with the number of dimensions that matter in the [`pilot`](Self::pilot) fit, at least two.
+    /// With `map` it is two where a third dimension matters much, so that a picture hides nothing.
     pub fn with_relevant(&self, relevance: &[f64], map: bool) -> (Recipe, Choice) {
         let mut sorted = relevance.to_vec();
         sorted.sort_by(|a, b| b.total_cmp(a));

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! rows ──▶ four fifths to learn from, one fifth held out; of series the last fifth
-//! round 1: every recipe, few iterations ──▶ round 2: the better half, more ──▶ round 3: the better half of these, to their end
+//! round 1: every recipe, few iterations ──▶ round 2: the better half, more ──▶ round 3: the best quarter, to the end
 //! ```
 //!
-//! A round goes on where the one before ended. What decides is the mean log density of the rows held out, which compares
-//! recipes of any kind; the evidence of the rows learnt from is told beside it. All follows from the data, the recipes and the
-//! seed, but for how far a budget of time lets it go.
+//! A round continues the fits of the one before. Recipes are compared by the mean log density of the held-out
+//! rows, which is comparable between models of any kind; the evidence of the training rows is reported beside
+//! it. Everything follows from the data, the recipes and the seed; only a time limit can change how far a
+//! contest gets.
 
 use super::{Data, Family, Learnt, Recipe, family_of};
 use crate::error::{Error, Result};
@@ -19,21 +20,21 @@ use crate::optim::StopReason;
 use serde::Serialize;
 use std::time::Instant;
 
-/// One of so many parts of the rows is held out.
+/// The rows are divided into this many parts, one of which is held out.
 const PARTS: usize = 5;
-/// Iterations of a run up to the end of each round.
+/// The limit of iterations of a run in each round.
 const ROUNDS: [usize; 3] = [30, 120, 1000];
 /// Points of the importance sampling behind the density of a row, where a model has no closed form.
 const SAMPLES: usize = 64;
 
-/// How a recipe did.
+/// The result of one recipe.
 #[derive(Clone, Debug, Serialize)]
 pub struct Standing {
     /// The recipe.
     pub recipe: Recipe,
-    /// Rounds that it took part in; 0 where the budget was spent before its turn.
+    /// Rounds that it took part in; 0 where the budget ran out first.
     pub rounds: usize,
-    /// The log evidence of the rows learnt from, or its bound.
+    /// The log evidence of the training rows, or its bound.
     pub evidence: Option<f64>,
     /// The mean log density of a row held out.
     pub density: Option<f64>,
@@ -41,7 +42,7 @@ pub struct Standing {
     pub iterations: usize,
     /// Seconds of its fits.
     pub seconds: f64,
-    /// Why it could not be fitted.
+    /// Why the fit failed.
     pub failure: Option<String>,
     #[serde(skip)]
     left: Option<Run>,
@@ -55,9 +56,9 @@ pub struct Contest {
 }
 
 impl Contest {
-    /// Of these recipes; the seed divides the rows.
+    /// A contest of these recipes; the seed divides the rows.
     ///
-    /// Errs when there are too few rows, and for a recipe that does not go with the data.
+    /// Errs when there are too few rows, or a recipe does not suit the data.
     pub fn new(data: &Data, recipes: Vec<Recipe>, seed: u64) -> Result<Self> {
         let (learnt, held) = divided(data, seed)?;
         for recipe in &recipes {
@@ -79,14 +80,14 @@ impl Contest {
         Ok(Contest { learnt, held, standings: recipes.into_iter().map(new).collect() })
     }
 
-    /// How many fits there are if nothing stops them.
+    /// The number of fits if nothing stops them.
     pub fn fits(&self) -> usize {
         let n = self.standings.len();
         (0..ROUNDS.len()).map(|round| n.div_ceil(1 << round)).sum()
     }
 
-    /// Fits round after round. `more` is asked before each fit, with the recipe and the number of its round; `watch` sees the
-    /// iterations. Returns how many fits there were.
+    /// Fits round after round. `more` is asked before each fit, with the recipe and the number of its round;
+    /// `watch` sees the iterations. Returns the number of fits.
     pub fn run(&mut self, more: &mut dyn FnMut(&Recipe, usize) -> bool, watch: &OnIteration<'_>) -> usize {
         let mut fits = 0;
         for (round, limit) in ROUNDS.into_iter().enumerate() {
@@ -108,7 +109,7 @@ impl Contest {
         fits
     }
 
-    /// The places of the recipes, best density first; those without one come last.
+    /// The indices of the recipes, the highest density first; those without a density come last.
     fn order(&self) -> Vec<usize> {
         let density = |k: &usize| self.standings[*k].density.unwrap_or(f64::NEG_INFINITY);
         let mut order: Vec<usize> = (0..self.standings.len()).collect();
@@ -126,7 +127,7 @@ impl Contest {
         self.standings().into_iter().find(|s| s.density.is_some())
     }
 
-    /// Takes the fit of a recipe on to so many iterations; one that is over stays as it is.
+    /// Continues the fit of a recipe up to `limit` iterations; a finished fit stays as it is.
     fn fit(&mut self, k: usize, limit: usize, watch: &OnIteration<'_>) {
         let began = Instant::now();
         let standing = &mut self.standings[k];
@@ -144,7 +145,7 @@ impl Contest {
     }
 }
 
-/// What came of one fit.
+/// The result of one fit.
 struct One {
     evidence: f64,
     density: Option<f64>,
@@ -164,7 +165,7 @@ fn one(
     let mut stored: Vec<Run> = left.into_iter().collect();
     stored.iter_mut().for_each(Run::allow_more);
     let fitted = short.job(learnt.clone(), None)?.fit(stored, watch)?;
-    // A fit that was asked to stop in its middle is not compared.
+    // An interrupted fit is not compared.
     let density = match fitted.stop_reason {
         StopReason::Asked => None,
         _ => Some(density(&fitted.model, learnt, held, recipe.seed)?),
@@ -207,7 +208,7 @@ fn stacked(above: &Mat, below: &Mat) -> Mat {
     Mat::from_fn(n + below.rows(), above.cols(), |i, j| if i < n { above[(i, j)] } else { below[(i - n, j)] })
 }
 
-/// The part to learn from, and the part held out.
+/// The training part and the held-out part.
 fn divided(data: &Data, seed: u64) -> Result<(Data, Data)> {
     let n = match data {
         Data::Table { y, .. } | Data::Pairs { y, .. } => y.rows(),
@@ -240,11 +241,11 @@ fn divided(data: &Data, seed: u64) -> Result<(Data, Data)> {
     Ok((part(&rest), part(&held)))
 }
 
-/// Rows up to which an exact regression is compared.
+/// The largest number of rows for which an exact regression is compared.
 const EXACT: usize = 2000;
 
 impl Recipe {
-    /// Recipes worth comparing on such data: kernels × Q × M, those that are given alone where they are; cheap ones first.
+    /// Recipes worth comparing on such data: kernels × Q × M, or the given values alone; the cheapest first.
     pub fn worth_comparing(
         &self,
         data: &Data,
@@ -273,7 +274,7 @@ impl Recipe {
             }
             if works || !given.is_empty() { all.into_iter().map(Some).collect() } else { vec![None] }
         };
-        // A narrow exact regression has neither; a series is exact unless M is given.
+        // A plain exact regression has neither Q nor M; a series is exact unless M is given.
         let sparse = family == Family::Regression && self.model == "gp" && n > EXACT;
         let base =
             Recipe { model: if sparse { "sparse".into() } else { self.model.clone() }, ..self.clone() };

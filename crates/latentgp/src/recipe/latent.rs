@@ -1,4 +1,4 @@
-//! Latent spaces.
+//! Recipes of latent spaces.
 
 use super::{Job, Learnt, Recipe, job};
 use crate::error::Result;
@@ -17,7 +17,7 @@ impl Recipe {
         }
     }
 
-    /// Q, where it is given or follows from positions that are.
+    /// Q, where it is given or follows from given positions.
     fn positions(&self) -> Option<usize> {
         self.latent_dim.or_else(|| self.init.as_ref()?.latent_dim())
     }
@@ -28,7 +28,7 @@ impl Recipe {
         known: Option<&Mat>,
         kernel: Option<Box<dyn Kernel>>,
     ) -> Result<Box<dyn Job>> {
-        // What is decoded later has the squares of the scales in its variances.
+        // Decoded variances contain the squares of the scales, which must stay in range.
         check_range(y, "value")?;
         match self.model.as_str() {
             "ppca" => {
@@ -58,7 +58,7 @@ impl Recipe {
                     ..usual
                 };
                 let kernel = self.kernel_on(how.latent_dim, kernel)?;
-                // Positions are points while the model is fitted: the rule serves for what is decoded later.
+                // During the fit positions are points; the rule is for decoding later.
                 let rule = self.rule(&*kernel, how.latent_dim)?;
                 job(how.plan(y, &*kernel), move |mut model| {
                     model.expectation = rule.clone();
@@ -95,7 +95,7 @@ impl Recipe {
                         }
                     },
                 };
-                // Data that no restart can start from are refused before the threads begin.
+                // Data that no restart can start from are rejected before the threads begin.
                 how.check(y)?;
                 job(how.plan(y, &*kernel), |model| Learnt::Space(Box::new(BayesianSpace::from(model))))
             }

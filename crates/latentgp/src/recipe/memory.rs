@@ -1,21 +1,21 @@
-//! What a fit needs of memory, from the sizes alone.
+//! The memory that a fit needs, from the sizes alone.
 
 use super::{Data, Recipe};
 use crate::budget;
 use crate::error::Result;
 use crate::model::{SparseOptions, Training};
 
-/// Copies of the data: as given, as scaled, and in the model of each run that is being made.
+/// Copies of the data: as given, as scaled, and in the models of running fits.
 const COPIES: f64 = 6.0;
-/// Numbers that L-BFGS keeps of each parameter.
+/// Numbers that L-BFGS stores for each parameter.
 const OPTIMISER: f64 = 26.0;
-/// Square matrices of an exact process in each run: covariance, factor, adjoint and room for products.
+/// N×N matrices of an exact process in each run: covariance, factor, adjoint and a buffer for products.
 const SQUARES: f64 = 4.0;
-/// N×M matrices of a sparse process in each run: Ψ1, its adjoint and room.
+/// N×M matrices of a sparse process in each run: Ψ1, its adjoint and a buffer.
 const TALL: f64 = 3.0;
 
 impl Recipe {
-    /// About how many bytes a fit to such data takes at its most.
+    /// An estimate of the peak memory of a fit to such data, in bytes.
     pub fn memory(&self, data: &Data) -> f64 {
         let threads = rayon::current_num_threads() as f64;
         let effort = self.effort();
@@ -23,7 +23,7 @@ impl Recipe {
             "bayesian-gplvm" | "gplvm" => effort.search(self.restarts.unwrap_or(1)),
             _ => effort.search_few(self.restarts.unwrap_or(1)),
         };
-        // Runs that lost a race wait with their memory until the next round.
+        // Runs that lost a race keep their memory until the next round.
         let (alive, together) = (search.starts as f64, threads.min(search.most() as f64));
         // No model has more inducing inputs than rows.
         let inducing = |usual: usize, n: f64| (self.inducing.unwrap_or(usual) as f64).min(n);
@@ -38,14 +38,15 @@ impl Recipe {
                     _ => {
                         let params = 2.0 * n * q + m * q;
                         let each = TALL * n * m + 8.0 * m * m;
-                        // More columns than rows are replaced by as many as there are rows.
+                        // Data with more columns than rows are replaced by an N×N matrix.
                         COPIES * n * d + n * n.min(d) + together * each + alive * OPTIMISER * params
                     }
                 }
             }
             Data::Pairs { x, x_std, y, classes } => {
                 let (n, width) = (x.rows() as f64, (x.cols() + y.cols()) as f64);
-                // A likelihood is averaged over points around an uncertain row, and each class has a process.
+                // With uncertain rows a likelihood is averaged over several points each; every class has a
+                // process.
                 let points = match x_std.is_some() && !self.is_gaussian() {
                     true => 2.0 * x.cols() as f64 + 1.0,
                     false => 1.0,
@@ -75,7 +76,7 @@ impl Recipe {
         8.0 * numbers
     }
 
-    /// Errs where a fit to such data takes more memory than may be used.
+    /// Errs where a fit to such data would exceed the memory limit.
     pub(super) fn check_memory(&self, data: &Data) -> Result<()> {
         let advice = match (data, self.model.as_str()) {
             (Data::Table { .. }, "gplvm") => {

@@ -4,9 +4,9 @@
 //! options, keyword arguments, a file ──▶ Recipe ──with data──▶ Job ──fit──▶ trained model
 //! ```
 //!
-//! A [`Recipe`] is a plain description that can be written down and read back. The command line and Python fill it;
-//! what an option means, which models it applies to and what it is where nobody gives it are said here alone. A
-//! [`Job`] is a recipe that has met its data: it can be fitted, stopped, and taken up again from stored runs.
+//! A [`Recipe`] is a plain description that can be written down and read back. The command line and Python
+//! fill it; the meaning of an option, the models that it applies to and its default are defined here alone. A
+//! [`Job`] is a recipe with its data: it can be fitted, interrupted, and resumed from stored runs.
 //!
 //! ```
 //! use latentgp::recipe::{Data, Learnt, Recipe};
@@ -47,7 +47,7 @@ use crate::model::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What to fit and how. What is `None` is chosen by the model.
+/// What to fit and how. The model chooses what is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Recipe {
@@ -59,7 +59,7 @@ pub struct Recipe {
     pub kernel: Option<String>,
     /// How Ψ-statistics are computed, as an expression.
     pub expectation: Option<String>,
-    /// Most nodes that an expectation may use.
+    /// The most nodes that an expectation may use.
     pub max_nodes: Option<usize>,
     /// Latent dimensions, or directions of a projection.
     pub latent_dim: Option<usize>,
@@ -75,30 +75,29 @@ pub struct Recipe {
     pub scale: Option<Scale>,
     /// The mean function of an exact regression.
     pub mean: Option<MeanKind>,
-    /// What is assumed of the weights of a variational projection: `type-ii` or `gamma`.
+    /// The prior of the weights of a variational projection: `type-ii` or `gamma`.
     pub weight_prior: Option<String>,
-    /// FITC in the place of the variational bound.
+    /// Whether FITC replaces the variational bound.
     pub fitc: bool,
-    /// What is done about inputs that are known up to errors; where nothing is said they are inferred by the models that
-    /// can, and averaged over by the others.
+    /// How uncertain inputs are treated; by default the models that can infer them do, and the others average
+    /// over them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Treatment>,
-    /// Inputs, by their place, whose errors have a standard deviation that is learnt.
+    /// The indices of inputs whose errors have a learnt standard deviation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub learn_errors: Vec<usize>,
-    /// Columns of inputs that were never observed.
+    /// Number of input columns that were never observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latent_inputs: Option<usize>,
-    /// What is known of latent positions before the data are seen, as an expression of
-    /// [`prior::names`](crate::model::prior::names).
+    /// The prior of latent positions, as an expression of [`prior::names`](crate::model::prior::names).
     pub prior: Option<String>,
-    /// What a window of a series has.
+    /// The lags of a window of a series.
     pub lags: Option<Lags>,
-    /// The variance of the errors with which series were read, in the units of the scaled series.
+    /// The variance of the reading errors of series, in the units of the scaled series.
     pub error: Option<f64>,
     /// The start of σ², as a part of the variance of the scaled data.
     pub noise: Option<f64>,
-    /// Whose σ² is.
+    /// Whether all outputs share σ² or each has its own.
     pub noise_kind: Option<NoiseKind>,
     /// The start of the latent variances.
     pub variance: Option<f64>,
@@ -108,9 +107,9 @@ pub struct Recipe {
     pub jitter: Option<[f64; 2]>,
     /// Iterations with everything free.
     pub max_iterations: Option<usize>,
-    /// How hard the best optimum is looked for; normal where neither it nor restarts are given.
+    /// How hard the fit looks for the best optimum; normal where neither effort nor restarts are given.
     pub effort: Option<Effort>,
-    /// Runs from different starts, all to their end, in the place of a search.
+    /// Full runs from different starts, instead of a search.
     pub restarts: Option<usize>,
     /// Seed of the starts.
     pub seed: u64,
@@ -123,25 +122,25 @@ pub enum Data {
     Table {
         /// Y, N×D.
         y: Mat,
-        /// The columns that the prior of X asks for, N rows, in its order.
+        /// The columns that the prior of X needs, N rows, in its order.
         known: Option<Mat>,
     },
     /// Targets on inputs.
     Pairs {
         /// X, N×Q.
         x: Mat,
-        /// Standard deviations of X, where it is known up to errors.
+        /// Standard deviations of the errors of X, where it is uncertain.
         x_std: Option<Mat>,
-        /// Y, N×D; classes are their numbers.
+        /// Y, N×D; a class is given by its number.
         y: Mat,
-        /// How many classes there are; 0 where the targets are none.
+        /// How many classes there are; 0 where targets are not classes.
         classes: usize,
     },
     /// Series in time.
     Series {
-        /// A row each time step.
+        /// One row for each time step.
         series: Mat,
-        /// Exogenous inputs of the same time steps.
+        /// Exogenous inputs at the same time steps.
         exogenous: Option<Mat>,
     },
 }
@@ -173,17 +172,17 @@ pub trait Job: Send + Sync {
     /// The stages and the number of restarts.
     fn schedule(&self) -> Schedule;
 
-    /// Fits; restarts whose state is among `stored` go on from there.
+    /// Fits; restarts whose state is among `stored` resume there.
     fn fit(&self, stored: Vec<Run>, watch: &OnIteration<'_>) -> Result<Fitted<Learnt>>;
 
     /// The model at the start of the first restart.
     fn start(&self) -> Result<Learnt>;
 
-    /// The model where a run stands.
+    /// The model at the state of a run.
     fn at(&self, run: &Run) -> Result<Learnt>;
 }
 
-/// A plan, and how its model becomes one of a family.
+/// A plan with the conversion of its model to [`Learnt`].
 struct Of<P, F> {
     plan: P,
     learnt: F,
@@ -207,7 +206,7 @@ impl<P: Plan, F: Fn(P::Model) -> Learnt + Send + Sync> Job for Of<P, F> {
     }
 }
 
-/// A job of a plan.
+/// Makes a job of a plan.
 fn job<P: Plan + 'static>(
     plan: P,
     learnt: impl Fn(P::Model) -> Learnt + Send + Sync + 'static,
@@ -216,12 +215,12 @@ fn job<P: Plan + 'static>(
 }
 
 impl Recipe {
-    /// A model with everything else as usual.
+    /// The recipe of a model with the defaults elsewhere.
     pub fn of(model: &str) -> Self {
         Recipe { model: model.into(), ..Recipe::default() }
     }
 
-    /// The recipe with its data; `kernel` takes the place of the expression where it is given.
+    /// Combines the recipe with its data; `kernel` replaces the expression where it is given.
     ///
     /// Errs when an option has no effect on the model, a value is outside its domain, the data are of another
     /// family, or the model cannot start.
@@ -240,11 +239,11 @@ impl Recipe {
         }
     }
 
-    /// The same fit by a single run.
+    /// The same recipe with a single run.
     pub fn by_one_run(&self) -> Recipe {
         let one = Recipe { effort: None, restarts: None, ..self.clone() };
         let quick = Recipe { effort: Some(Effort::Quick), ..one.clone() };
-        // A model that has no search has no effort.
+        // A model without a search does not take an effort.
         if quick.check().is_ok() { quick } else { one }
     }
 
@@ -254,7 +253,7 @@ impl Recipe {
         name.split('(').next().unwrap_or(name)
     }
 
-    /// What is observed.
+    /// The kind of observations.
     pub fn observed(&self) -> Result<Kind> {
         match &self.likelihood {
             Some(expression) if !self.is_gaussian() => Ok(likelihood::named(expression)?.kind),
@@ -290,12 +289,12 @@ impl Recipe {
         }
     }
 
-    /// Whether hyperparameters start wide, as where the kernel is given without values.
+    /// Whether hyperparameters start wide, as they do where the kernel is given without values.
     fn wide(&self, kernel: &dyn Kernel) -> bool {
         !kernel::gives_values(self.kernel_text(), kernel)
     }
 
-    /// The expectation, with its limit; errs where the limit is exceeded or has no effect.
+    /// The expectation with its limit of nodes. Errs where the limit is exceeded or has no effect.
     fn rule(&self, kernel: &dyn Kernel, dim: usize) -> Result<Box<dyn Expectation>> {
         let mut rule = expectation::parse(self.expectation.as_deref().unwrap_or("auto"))?;
         if let Some(limit) = self.max_nodes {
@@ -322,7 +321,7 @@ impl Recipe {
         Ok(rule)
     }
 
-    /// How hard the best optimum is looked for.
+    /// How hard the fit looks for the best optimum.
     pub fn effort(&self) -> Effort {
         match self.restarts {
             Some(_) => Effort::Quick,
@@ -335,7 +334,7 @@ impl Recipe {
     }
 }
 
-/// What stays within the limit.
+/// An expectation within the limit, for an error message.
 fn cheaper(kernel: &dyn Kernel, dim: usize, limit: usize) -> String {
     if kernel.closed_form().is_some() {
         return "`analytic` (no nodes)".into();

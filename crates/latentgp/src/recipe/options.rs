@@ -1,4 +1,4 @@
-//! Which options a model has: those without effect are refused, not passed over.
+//! Which options a model has. Options without effect are refused, not ignored.
 
 use super::Recipe;
 use super::regression::{Entry, REGRESSIONS};
@@ -45,7 +45,7 @@ impl Family {
     }
 }
 
-/// The family of a model; errs for a name that is none, with the known ones.
+/// The family of a model. Errs for an unknown name and lists the known ones.
 pub fn family_of(model: &str) -> Result<Family> {
     let has = |(_, names): &&(Family, &[&str])| names.contains(&model);
     match FAMILIES.iter().find(has) {
@@ -57,7 +57,7 @@ pub fn family_of(model: &str) -> Result<Family> {
     }
 }
 
-/// The options that are numbers or names, as fields of a [`Recipe`].
+/// The options with numbers or names as values, as fields of a [`Recipe`].
 pub const OPTIONS: [&str; 25] = [
     "model",
     "likelihood",
@@ -86,7 +86,7 @@ pub const OPTIONS: [&str; 25] = [
     "restarts",
 ];
 
-/// Whose the noise is, which users call `noise`.
+/// Whether the noise is shared or one for each column; users call this option `noise`.
 pub(super) const NOISE_KIND: &str = "noise_kind";
 
 impl Recipe {
@@ -178,7 +178,7 @@ impl Recipe {
 
     /// The first option that is given here and has another value in `stored`: its name and both values.
     ///
-    /// The limit of iterations is left out: another one is a wish, not a contradiction.
+    /// The limit of iterations is not compared: a new limit is no contradiction.
     pub fn contradicts(&self, stored: &Recipe) -> Option<(&'static str, String, String)> {
         let text = |of: &Recipe, option: &str| -> Option<String> {
             let number = |n: Option<usize>| n.map(|n| n.to_string());

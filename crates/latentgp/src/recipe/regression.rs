@@ -1,4 +1,4 @@
-//! Regressions of values, classes and counts.
+//! Recipes of regressions of values, classes and counts.
 
 use super::options::NOISE_KIND;
 use super::{Job, Learnt, Recipe, job};
@@ -17,7 +17,7 @@ use crate::model::{
 };
 use crate::optim::StopReason;
 
-/// Shape and rate of the Gamma prior of the weights' precisions, which say little.
+/// Shape and rate of the Gamma prior of the weights' precisions: weakly informative.
 const GAMMA: (f64, f64) = (1.0, 1e-6);
 
 /// A regression that a recipe may name.
@@ -26,15 +26,15 @@ pub struct Entry {
     pub name: &'static str,
     /// What it is good for, in a few words.
     pub about: &'static str,
-    /// The usual kernel.
+    /// The default kernel.
     pub kernel: &'static str,
-    /// The options that it has with Gaussian noise, besides those of every model.
+    /// The options that it takes with Gaussian noise, besides the options of every model.
     options: &'static [&'static str],
-    /// Those that it has with another likelihood, if it takes one.
+    /// The options that it takes with another likelihood; `None` where it takes no other.
     observed: Option<&'static [&'static str]>,
 }
 
-/// The regressions, the usual one first.
+/// The regressions, the default first.
 pub const REGRESSIONS: [Entry; 5] = [
     Entry {
         name: "gp",
@@ -108,9 +108,9 @@ pub const REGRESSIONS: [Entry; 5] = [
 impl Entry {
     /// Whether an option has an effect.
     pub(super) fn has(&self, option: &str, of: &Recipe) -> bool {
-        // What has several starts can search among them.
+        // A model with restarts can search among them.
         let option = if option == "effort" { "restarts" } else { option };
-        // Averages are all that projections and FITC have.
+        // Projections and FITC can only average over uncertain inputs.
         let infers = matches!(option, "learn_errors" | "latent_inputs")
             || (option == "inputs" && of.inputs == Some(Treatment::Inferred));
         if infers && (of.fitc || self.name != "sparse") {
@@ -124,7 +124,7 @@ impl Entry {
         }
     }
 
-    /// Whether it takes a likelihood that is not Gaussian.
+    /// Whether it takes likelihoods that are not Gaussian.
     pub(super) fn takes_likelihoods(&self) -> bool {
         self.observed.is_some()
     }
@@ -138,7 +138,7 @@ pub(super) struct Pairs {
     pub classes: usize,
 }
 
-/// A job whose learnt errors are weighed once its fit is over.
+/// A job that weighs the evidence of learnt errors once its fit is over.
 struct Weighed(Box<dyn Job>);
 
 impl Job for Weighed {
@@ -180,7 +180,7 @@ impl Recipe {
         Ok(if self.learn_errors.is_empty() { job } else { Box::new(Weighed(job)) })
     }
 
-    /// What is done about inputs with errors: they are inferred where the model can and nothing else is asked for.
+    /// How uncertain inputs are treated: inferred where the model can, unless the recipe says otherwise.
     pub fn treatment(&self) -> Treatment {
         self.inputs.unwrap_or(match self.infers_inputs() {
             true => Treatment::Inferred,
@@ -194,7 +194,7 @@ impl Recipe {
         REGRESSIONS.iter().any(|entry| entry.name == self.model && entry.has("inputs", &inferred))
     }
 
-    /// What is done about uncertain inputs.
+    /// The options for uncertain inputs.
     fn uncertain(&self) -> InputOptions {
         InputOptions {
             treatment: self.treatment(),
@@ -214,7 +214,7 @@ impl Recipe {
         }
     }
 
-    /// Gaussian noise.
+    /// The job of a regression with Gaussian noise.
     fn of_values(&self, data: Pairs, kernel: Box<dyn Kernel>, dim: usize) -> Result<Box<dyn Job>> {
         let Pairs { x, x_std, y, .. } = data;
         let how = self.restarts();
@@ -315,7 +315,7 @@ impl Recipe {
         }
     }
 
-    /// A likelihood that is not Gaussian.
+    /// The job of a regression with another likelihood.
     fn by_likelihood(&self, data: Pairs, kernel: Box<dyn Kernel>) -> Result<Box<dyn Job>> {
         let observations = self.observations(&data)?;
         let inputs = Scaling::fit(&data.x, Scale::Standardize)?;
@@ -357,7 +357,7 @@ impl Recipe {
         job(self.restarts().plan(start), |m| Learnt::Regression(Box::new(m)))
     }
 
-    /// What was observed; what cannot have been is the fault of the data.
+    /// The observations; errs for targets that the likelihood cannot produce.
     fn observations(&self, data: &Pairs) -> Result<Observations> {
         let expression = self.likelihood.as_deref().unwrap_or("gaussian");
         Observations::from_expression(expression, &data.y, data.classes).map_err(|e| match e {

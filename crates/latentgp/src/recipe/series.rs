@@ -1,4 +1,4 @@
-//! Series in time.
+//! Recipes of models of series.
 
 use super::{Job, Learnt, Recipe, job};
 use crate::data::lags::Lags;
@@ -8,7 +8,7 @@ use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::model::{Narx, NarxOptions};
 
-/// Past values: a year of months and one more, since a season that moves on by a trend is
+/// Lags of a series by default: twelve months and one more, since a seasonal series with a trend follows
 /// y(t−12) + y(t−1) − y(t−13).
 const LAG: usize = 13;
 

@@ -1,7 +1,8 @@
-//! Predictions of any regression, and how good they are.
+//! Predictions of any regression, and their scores.
 //!
-//! Scores are those of [`metrics`](crate::metrics). Of counts the density is ln E[p(y | f)], the latent value averaged
-//! out; of values it is that of a Gaussian with the predicted mean and variance, whatever the likelihood.
+//! Scores are defined in [`metrics`](crate::metrics). The density of counts is ln E[p(y | f)], with the
+//! latent value integrated out; the density of values is Gaussian with the predicted mean and variance,
+//! whatever the likelihood.
 
 use crate::error::{Error, Result};
 use crate::likelihood::{Kind, Latents, Likelihood, Observations, Poisson, Quadrature};
@@ -10,7 +11,7 @@ use crate::metrics;
 use crate::posterior::Prediction;
 use serde::{Deserialize, Serialize};
 
-/// Points of the Gauss-Hermite rule behind the density of a count.
+/// Points of the Gauss-Hermite rule for the density of a count.
 const POINTS: usize = 40;
 
 /// The levels of [`Scores::coverage`].
@@ -19,7 +20,7 @@ pub const LEVELS: [f64; 3] = [0.5, 0.9, 0.95];
 /// Predictions at N inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answers {
-    /// Of observations, N×D: the noise is part of the variance.
+    /// Predictions of observations, N×D: the noise is part of the variance.
     Values(Prediction),
     /// Probabilities, N×C.
     Classes(Mat),
@@ -37,7 +38,7 @@ pub enum Answers {
 }
 
 impl Answers {
-    /// What latent values say of observations like those given; errs where that is beyond all numbers.
+    /// Predictions of observations from latent values; errs where they overflow.
     pub fn of(observations: &Observations, latents: Latents) -> Result<Answers> {
         let Some(likelihood) = observations.likelihood().filter(|l| l.kind() != Kind::Classes) else {
             return Ok(Answers::Classes(observations.probabilities(&latents)?));
@@ -63,9 +64,9 @@ impl Answers {
         }
     }
 
-    /// The rows of several, put in the order of `rows`: row k of all parts together belongs at `rows[k]`.
+    /// Joins parts in the order of `rows`: row k of all parts together belongs at `rows[k]`.
     ///
-    /// Errs when there is none, and when they differ in kind or width.
+    /// Errs when there are no parts, and when they differ in kind or width.
     pub fn gather(parts: Vec<Answers>, rows: &[usize]) -> Result<Answers> {
         let place = |of: Vec<&Mat>| -> Result<Mat> {
             let cols = of.first().map_or(0, |m| m.cols());
@@ -109,14 +110,15 @@ impl Answers {
     }
 }
 
-/// The mean negative log probability of counts under their predictions, the latent rate of a Poisson averaged out.
+/// The mean negative log probability of counts under their predictions, with the latent rate of a Poisson
+/// integrated out.
 ///
-/// Errs when lengths differ, when there is none, and for what is no count.
+/// Errs when lengths differ, when there are no counts, and for a number that is not a count.
 pub fn count_nlpd(counts: &[f64], latent: &Prediction) -> Result<f64> {
     nlpd(&Poisson, counts, latent)
 }
 
-/// The same of any likelihood.
+/// [`count_nlpd`] for any likelihood.
 fn nlpd(likelihood: &dyn Likelihood, y: &[f64], latent: &Prediction) -> Result<f64> {
     likelihood.check(y)?;
     if latent.mean.len() != y.len() {
@@ -142,12 +144,12 @@ fn count_coverage(likelihood: &dyn Likelihood, counts: &[f64], latent: &Predicti
     })
 }
 
-/// How good predictions are.
+/// Scores of predictions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
     /// Cells that were scored.
     pub n: usize,
-    /// The root mean squared error, of values and counts.
+    /// The root mean squared error, for values and counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rmse: Option<f64>,
     /// The normalised mean squared error; `None` where all observations are equal.
@@ -156,7 +158,7 @@ pub struct Scores {
     /// The mean negative log predictive density of an observation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nlpd: Option<f64>,
-    /// The share inside the central 50, 90 and 95 % intervals, of values and counts.
+    /// The share inside the central 50, 90 and 95 % intervals, for values and counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<[f64; 3]>,
     /// The share of right classes.
@@ -168,10 +170,10 @@ pub struct Scores {
 }
 
 impl Answers {
-    /// Scores of every output against the truth, N×D, with NaN where it is not known; classes are their
-    /// numbers. `None` for an output that is known nowhere.
+    /// Scores of every output against the true values, N×D, with NaN where they are unknown; a class is given
+    /// by its number. `None` for an output without known values.
     ///
-    /// Errs when shapes disagree, and for what cannot have been observed.
+    /// Errs when shapes disagree, and for values that cannot be observed.
     pub fn scores(&self, truth: &Mat) -> Result<Vec<Option<Scores>>> {
         if truth.rows() != self.rows() {
             return Err(Error::shape("rows of the targets", self.rows(), truth.rows()));

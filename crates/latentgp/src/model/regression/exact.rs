@@ -4,8 +4,8 @@
 //! y_nd = m_d(x_n) + f_d(x_n) + ε,  f_d ~ GP(0, k),  ε ~ N(0, σ²)     F = log N(Y − m(X) | 0, Kxx + σ²I)
 //! ```
 //!
-//! Y is scaled inside, and so are the inputs where asked; the evidence is that of the data as given, and
-//! every prediction is in their units. Kernel, noise and mean function speak of scaled data.
+//! Y is scaled inside, and X on request; the evidence and all predictions are in the units of the data as
+//! given. Kernel, noise and mean function apply to scaled data.
 
 mod regressor;
 
@@ -23,31 +23,31 @@ use crate::param::{self, Param, Parameterized};
 use crate::posterior::{InputMap, Posterior, Prediction};
 use serde::{Deserialize, Serialize};
 
-/// The mean function that a regression starts with.
+/// The kind of mean function of a regression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MeanKind {
-    /// None: the process is around the mean of the scaling.
+    /// Zero in the scaled data.
     #[default]
     Zero,
     /// A constant for each output.
     Constant,
-    /// A plane for each output.
+    /// A linear function for each output.
     Linear,
 }
 
-/// What a regression can be told besides data and kernel.
+/// The options of a regression besides data and kernel.
 #[derive(Clone)]
 pub struct RegressionOptions {
     /// How the columns of Y are scaled.
     pub scale: Scale,
-    /// How the columns of X are scaled; by default they meet the kernel as they are.
+    /// How the columns of X are scaled; by default they are not.
     pub scale_inputs: Scale,
     /// The mean function.
     pub mean: MeanKind,
     /// The start of σ², as a part of the mean square of the scaled Y.
     pub noise: f64,
-    /// For predictions at uncertain inputs.
+    /// The expectation for predictions at uncertain inputs.
     pub expectation: Box<dyn Expectation>,
 }
 
@@ -82,9 +82,9 @@ pub struct Regression {
     pub kernel: Box<dyn Kernel>,
     /// σ², in the units of the scaled data.
     pub noise: Param,
-    /// The mean function, of scaled inputs to scaled outputs.
+    /// The mean function, from scaled inputs to scaled outputs.
     pub mean: Mean,
-    /// For predictions at uncertain inputs.
+    /// The expectation for predictions at uncertain inputs.
     pub expectation: Box<dyn Expectation>,
     /// X, N×Q, scaled.
     pub x: Mat,
@@ -97,12 +97,12 @@ pub struct Regression {
 }
 
 impl Regression {
-    /// Y (N×D, NaN where a cell is missing) on X (N×Q), with the default options.
+    /// A regression of Y (N×D, NaN where a cell is missing) on X (N×Q), with the default options.
     pub fn new(x: Mat, y: Mat, kernel: impl Kernel + 'static) -> Result<Self> {
         Self::with(x, y, kernel, &RegressionOptions::default())
     }
 
-    /// The same with options.
+    /// [`new`](Self::new) with options.
     ///
     /// Errs when shapes disagree, an input is missing or infinite, an output is infinite or a column of Y
     /// has no observed cell.
@@ -136,7 +136,7 @@ impl Regression {
         Ok(model)
     }
 
-    /// Y less the mean function, zero where a cell is missing.
+    /// Y minus the mean function, zero where a cell is missing.
     fn residuals(&self) -> Mat {
         let mut r = self.outputs.zero_filled();
         self.mean.add(-1.0, &self.x, &mut r);
@@ -159,9 +159,9 @@ impl Regression {
         }
     }
 
-    /// The noise-free function at every training row as the other rows predict it, with the
-    /// hyperparameters and the scaling as they are; in closed form (Rasmussen & Williams 2006, 5.10–5.12).
-    /// A cell that was not observed has the plain prediction.
+    /// The leave-one-out prediction of the noise-free function at every training row, for fixed
+    /// hyperparameters and scaling, in closed form (Rasmussen & Williams 2006, 5.10–5.12). Missing cells have
+    /// the plain prediction.
     pub fn leave_one_out(&self) -> Result<Prediction> {
         let posterior = self.posterior()?;
         let mut scaled = posterior.predict_scaled(&self.x);
@@ -172,7 +172,7 @@ impl Regression {
     }
 }
 
-/// X in the units that the kernel sees.
+/// X in scaled units, and the scaling.
 pub(crate) fn scaled_inputs(x: Mat, how: Scale) -> Result<(Mat, Option<Scaling>)> {
     if how == Scale::None {
         return Ok((x, None));
@@ -181,7 +181,7 @@ pub(crate) fn scaled_inputs(x: Mat, how: Scale) -> Result<(Mat, Option<Scaling>)
     Ok((scaling.apply(&x)?, Some(scaling)))
 }
 
-/// Errs unless there are rows and columns and they agree.
+/// Errs unless X and Y have rows and columns and agree with the kernel.
 pub(crate) fn check_inputs(x: &Mat, y: &Mat, kernel: &impl Kernel) -> Result<()> {
     if x.rows() != y.rows() {
         return Err(Error::shape("rows of the inputs", y.rows(), x.rows()));
@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    /// The model without row `out`, with everything else as it is.
+    /// The model without row `out`; everything else is unchanged.
     fn without(model: &Regression, out: usize) -> Regression {
         let keep: Vec<usize> = (0..model.x.rows()).filter(|i| *i != out).collect();
         let mut part = model.clone();
@@ -376,7 +376,7 @@ mod tests {
         let options = RegressionOptions { scale_inputs: Scale::Standardize, ..Default::default() };
         let mut scaled = Regression::with(x, y.select_cols(&[0, 0, 0]), Rbf::new(2), &options).unwrap();
         plain.outputs = Outputs::new(y.select_cols(&[0, 0, 0]));
-        // The same process, in the units of the data as given.
+        // The same process with kernel and noise converted to the units of the data.
         let (own, inputs) = (&scaled.scaling, scaled.inputs.clone().unwrap());
         let square = own.scale[0] * own.scale[0];
         plain.noise = Param::scalar(scaled.noise.get() * square);

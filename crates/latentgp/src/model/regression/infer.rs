@@ -1,6 +1,6 @@
-//! The inputs of new rows whose outputs are known.
+//! The posterior of the inputs of new rows with known outputs.
 //!
-//! With q(u) as the training left it, each row has the bound of [`RowBound`], which is maximised over q(x∗).
+//! Given q(u) from the training, the bound of each row ([`RowBound`]) is maximised over q(x∗).
 
 use crate::error::{Error, Result};
 use crate::expectation::Gaussians;
@@ -11,10 +11,11 @@ use crate::model::latent::bayesian_gplvm::RowBound;
 use crate::posterior::Posterior;
 use rayon::prelude::*;
 
-/// The posterior of x∗ of each row from its prior, both scaled, and its outputs in the units of the data; NaN is a missing
-/// output. Cells without variance stay.
+/// The posterior of x∗ of each row from its prior, both scaled, and from its outputs in the units of the
+/// data; NaN is a missing output. Cells with zero variance stay unchanged.
 ///
-/// Errs when shapes disagree, and where inputs are projected or the mean is a plane, of which there is no such bound.
+/// Errs when shapes disagree, and where inputs are projected or the mean is linear, for which there is no
+/// such bound.
 pub(super) fn infer(posterior: &Posterior, prior: &Gaussians, y: &Mat) -> Result<Gaussians> {
     let outputs = posterior.scaling.scale.len();
     if y.rows() != prior.n() || y.cols() != outputs {
@@ -31,7 +32,7 @@ pub(super) fn infer(posterior: &Posterior, prior: &Gaussians, y: &Mat) -> Result
     })
 }
 
-/// That a model has no posterior of inputs.
+/// The error of a model that has no posterior of inputs.
 pub(super) fn refused() -> Error {
     Error::invalid(
         "what inputs are inferred from",
@@ -40,10 +41,10 @@ pub(super) fn refused() -> Error {
     )
 }
 
-/// Means and variances of a row.
+/// Means and variances of the cells of a row.
 type Row = (Vec<f64>, Vec<f64>);
 
-/// The rows of q, each found by itself.
+/// Applies `one` to every row of the prior, in parallel; returns their posteriors.
 pub(super) fn each_row(
     prior: &Gaussians,
     one: impl Fn(usize, (&[f64], &[f64])) -> Result<Row> + Sync,
@@ -60,7 +61,7 @@ pub(super) fn each_row(
     Ok(q)
 }
 
-/// Where the posterior of a row may start: in the middle of its prior, and a standard deviation to either side.
+/// The starts of a row's posterior: the mean of its prior, and one standard deviation to either side.
 pub(super) fn around((mean, var): (&[f64], &[f64])) -> Vec<Row> {
     let step = |by: f64| mean.iter().zip(var).map(|(m, p)| m + by * p.sqrt()).collect();
     [0.0, -1.0, 1.0].into_iter().map(|by| (step(by), var.iter().map(|p| 0.5 * p).collect())).collect()

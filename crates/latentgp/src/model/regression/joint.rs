@@ -1,4 +1,4 @@
-//! Covariances and draws of the predictions of a regression at several inputs, all at once.
+//! Joint covariances and draws of the predictions of a regression at several inputs.
 //!
 //! ```text
 //! values     Cov[f] + σ²I
@@ -6,14 +6,14 @@
 //! counts     m_i m_j (exp C_ij − 1) + m_i δ_ij     of rates exp f with means m and C = Cov[f]
 //! ```
 //!
-//! and draws of the functions themselves: of f, and of the rate exp f of counts.
+//! and draws of f, or of the rate exp f of counts.
 
 use crate::error::{Error, Result};
 use crate::likelihood::{Kind, Latents, Likelihood, Observations};
 use crate::mat::Mat;
 use crate::posterior::Posterior;
 
-/// Errs where rows have latent inputs, without which they cannot be seen together.
+/// Errs where rows have latent inputs, which a joint prediction does not support.
 pub(super) fn check_latent(inputs: usize) -> Result<()> {
     match inputs {
         0 => Ok(()),
@@ -21,7 +21,7 @@ pub(super) fn check_latent(inputs: usize) -> Result<()> {
     }
 }
 
-/// The covariance of observations with Gaussian noise.
+/// The joint covariance of observations with Gaussian noise.
 pub(super) fn covariance(posterior: &Posterior, x: &Mat, output: usize) -> Result<Mat> {
     let mut cov = posterior.joint_covariance(x, output)?;
     let noise = posterior.noise_variance()[output];
@@ -29,7 +29,7 @@ pub(super) fn covariance(posterior: &Posterior, x: &Mat, output: usize) -> Resul
     Ok(cov)
 }
 
-/// The covariance of observations of another likelihood, from the latent values at x.
+/// The joint covariance of observations of another likelihood, from the latent values at x.
 pub(super) fn observed_covariance(
     observations: &Observations,
     posterior: &Posterior,
@@ -49,7 +49,7 @@ pub(super) fn observed_covariance(
     if cov.is_finite() { Ok(cov) } else { Err(Error::not_finite("the covariance of observations")) }
 }
 
-/// Draws of the function, or of what a likelihood makes of it.
+/// Draws of the function, or of the mean of the likelihood.
 pub(super) fn draws(
     observations: Option<&Observations>,
     posterior: &Posterior,
@@ -66,7 +66,7 @@ pub(super) fn draws(
     finite(drawn)
 }
 
-/// Errs unless all draws are numbers.
+/// Errs unless all draws are finite.
 pub(super) fn finite(drawn: Vec<Mat>) -> Result<Vec<Mat>> {
     match drawn.iter().all(Mat::is_finite) {
         true => Ok(drawn),
@@ -74,7 +74,7 @@ pub(super) fn finite(drawn: Vec<Mat>) -> Result<Vec<Mat>> {
     }
 }
 
-/// The likelihood, where observations have a mean: errs for classes.
+/// The likelihood of observations; errs for classes, which have no mean.
 fn with_a_mean<'a>(observations: &'a Observations, what: &str) -> Result<&'a dyn Likelihood> {
     let likelihood = observations.likelihood().filter(|l| l.kind() != Kind::Classes);
     likelihood.ok_or_else(|| Error::invalid(what, "values or counts", "classes"))
@@ -89,7 +89,7 @@ mod tests {
     use crate::model::{Answers, Laplace, Regression, Regressor, Svgp, VdmgpTraining};
     use std::ops::ControlFlow;
 
-    /// Draws that are compared with moments.
+    /// The number of draws that are compared with moments.
     const SAMPLES: usize = 2000;
 
     fn agrees(model: &dyn Regressor, x: &Mat) {
@@ -113,7 +113,7 @@ mod tests {
         let drawn = model.sample(x, SAMPLES, 3).unwrap();
         assert_eq!(drawn[..5], model.sample(x, 5, 3).unwrap());
         for i in 0..x.rows() {
-            // Counts: the variance of the rate is that of the count but for the mean.
+            // For Poisson counts the variance of the rate is the variance of the count minus its mean.
             let spread = (var[i] - if noise.is_nan() { mean[i] } else { noise }).max(1e-9);
             let values: Vec<f64> = drawn.iter().map(|d| d[(i, 0)]).collect();
             let found = values.iter().sum::<f64>() / SAMPLES as f64;
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    /// Of values, whatever the likelihood.
+    /// The noise variance of values, whatever the likelihood.
     fn noise_variance(of: &dyn Regressor) -> f64 {
         match of.observations().and_then(Observations::likelihood) {
             Some(likelihood) => likelihood.moments(0.0, 0.0).1,

@@ -8,10 +8,10 @@
 //! ∂F/∂β   = ND/2β − ½(tr YᵀY − 2 tr μᵀR + tr μᵀGμ + D tr ΣG)
 //! ```
 //!
-//! It is [`Regression`](crate::model::Regression) with the kernel [`Linear`], number for number (Rasmussen & Williams 2006,
-//! section 2.1). G and R are all that the fit sees of the data: O(NQ²) once and O(Q³) an evaluation in the place of O(N³).
-//! With one variance a column (ARD) a column that says nothing ends near 0. The intercept is that of the scaling: the means
-//! of inputs and outputs.
+//! It equals [`Regression`](crate::model::Regression) with the kernel [`Linear`] (Rasmussen & Williams 2006,
+//! section 2.1). The fit uses the data only through G and R: O(NQ²) once and O(Q³) for each evaluation
+//! instead of O(N³). With one variance for each column (ARD) the variance of an irrelevant column vanishes.
+//! The intercept comes from the scaling: the means of inputs and outputs.
 
 use super::exact::{check_inputs, scaled_inputs};
 use super::regressor::given_inputs;
@@ -43,11 +43,11 @@ use crate::posterior::{Factors, InputMap, Posterior};
 /// ```
 #[derive(Clone)]
 pub struct LinearRegression {
-    /// The kernel, whose variances are those of the weights of scaled inputs.
+    /// The kernel; its variances are the prior variances of the weights of scaled inputs.
     pub kernel: Linear,
     /// σ², in the units of the scaled data.
     pub noise: Param,
-    /// For predictions at uncertain inputs.
+    /// The expectation for predictions at uncertain inputs.
     pub expectation: Box<dyn Expectation>,
     /// The units of Y.
     pub scaling: Scaling,
@@ -55,23 +55,23 @@ pub struct LinearRegression {
     pub inputs: Option<Scaling>,
     x: Mat,
     outputs: Outputs,
-    /// G and R of outputs that were observed together.
+    /// G and R of each group of outputs that were observed together.
     sums: Vec<(Mat, Mat)>,
 }
 
-/// The weights of outputs that were observed together.
+/// The posterior of the weights of outputs that were observed together.
 struct Weights {
     b: Cholesky,
-    /// Q×Q.
+    /// Σ, Q×Q.
     cov: Mat,
-    /// Q×D.
+    /// The means, Q×D.
     mean: Mat,
 }
 
 impl LinearRegression {
-    /// Y (N×D, NaN where a cell is missing) on X (N×Q).
+    /// A regression of Y (N×D, NaN where a cell is missing) on X (N×Q).
     ///
-    /// Errs where [`Regression::with`](crate::model::Regression::with) does, and for a mean function.
+    /// Errs where [`Regression::with`](crate::model::Regression::with) does, and with a mean function.
     pub fn new(x: Mat, y: Mat, kernel: Linear, options: &RegressionOptions) -> Result<Self> {
         check_inputs(&x, &y, &kernel)?;
         if options.mean != MeanKind::Zero {
@@ -107,7 +107,7 @@ impl LinearRegression {
         LinearRegression { kernel, noise, expectation, scaling, inputs, x, outputs, sums }
     }
 
-    /// The linear kernel that a kernel of `dim` columns is; errs for any other.
+    /// Converts a kernel of `dim` columns to a linear kernel; errs for any other kind.
     pub fn kernel_of(kernel: &dyn Kernel, dim: usize) -> Result<Linear> {
         for mut linear in [Linear::new(dim), Linear::isotropic(dim)] {
             let own = kernel.params();
@@ -206,7 +206,7 @@ impl Model for LinearRegression {
         Ok(value)
     }
 
-    /// The inducing inputs are the unit vectors, at which f is the weights.
+    /// The inducing inputs are the unit vectors, at which the values of f are the weights.
     fn posterior(&self) -> Result<Posterior> {
         let (s, q) = (self.stds(), self.x.cols());
         let prior = Mat::from_fn(q, q, |i, j| if i == j { s[i] * s[i] } else { 0.0 });
@@ -235,7 +235,7 @@ impl Model for LinearRegression {
 }
 
 impl LinearRegression {
-    /// The inverse of [`store`](Regressor::store), but for the parameters.
+    /// The inverse of [`store`](Regressor::store), without the parameters.
     pub(crate) fn restore(file: &mut ModelFile, own: &Own) -> Result<Box<Self>> {
         let (x, y) = file.take_pairs_of_known_inputs()?;
         let kernel = Self::kernel_of(&*file.kernel(own, x.cols())?, x.cols())?;
@@ -351,7 +351,7 @@ mod tests {
         let at = Mat::from_rows(&[[0.5, 1.0, 2.0]]);
         let there = fitted.posterior().unwrap().predict(&at).unwrap();
         assert!((there.mean[(0, 0)] - 3.0).abs() < 0.1 && (there.mean[(0, 1)] - 3.5).abs() < 0.1);
-        // The noise 0.3 cos has mean square 0.045; σ² is one for both scaled outputs.
+        // The noise 0.3 cos has mean square 0.045; both scaled outputs share one σ².
         let expected = fitted.scaling.scale.iter().map(|s| 0.045 / (s * s)).sum::<f64>() / 2.0;
         assert!((fitted.noise.get() / expected - 1.0).abs() < 0.1, "{} {expected}", fitted.noise.get());
     }

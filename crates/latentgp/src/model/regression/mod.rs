@@ -30,7 +30,8 @@ pub use vdmgp::{
 
 type Restore = fn(&mut ModelFile, &Own) -> Result<Box<dyn Regressor>>;
 
-/// What makes a regression of a model file: by the name there, and whether the noise is Gaussian.
+/// How each regression is restored from a model file: by its name there, and by whether the noise is
+/// Gaussian.
 const RESTORE: [(&str, bool, Restore); 7] = [
     ("gp", true, |file, own| Ok(Regression::restore(file, own)?)),
     ("sparse", true, |file, own| Ok(SparseRegression::restore(file, own)?)),
@@ -41,7 +42,7 @@ const RESTORE: [(&str, bool, Restore); 7] = [
     ("sparse", false, |file, own| Ok(Svgp::restore(file, own)?)),
 ];
 
-/// The regression of a model file, but for its parameters.
+/// Restores the regression of a model file, without its parameters.
 pub(crate) fn restore(
     name: &str,
     gaussian: bool,

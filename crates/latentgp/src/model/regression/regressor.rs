@@ -1,12 +1,12 @@
-//! What every regression can do: the trait that model files, the command line and Python see.
+//! The trait that all regressions implement; model files, the command line and Python use it.
 //!
 //! ```text
 //! values              answers are means and variances of observations, σ² included
 //! classes, counts     answers are class probabilities, or means and variances of counts
 //! ```
 //!
-//! A model has its own file or folder with its [`Regressor`] and with what it writes into a model file. What only one of
-//! them has is a method that says "none" for the others.
+//! Each model has a file or folder with its [`Regressor`] and its part of a model file. Methods that only
+//! some models support have defaults for the others.
 
 use super::infer::refused;
 use super::joint;
@@ -23,39 +23,40 @@ use crate::model::{Answers, ErrorEvidence, Model, UncertainInputs, WeightRelevan
 use crate::param::Param;
 use crate::posterior::{Posterior, Prediction};
 
-/// Points of Gauss-Hermite in each uncertain column.
+/// Gauss-Hermite points in each uncertain column.
 const POINTS: usize = 5;
 
-/// A regression of any kind. Inputs and answers are in the units of the data.
+/// A regression of any kind. Inputs and predictions are in the units of the data.
 pub trait Regressor: Model + Send + Sync {
-    /// Its name, such as `gp` or `sparse`.
+    /// The name, such as `gp` or `sparse`.
     fn name(&self) -> &'static str;
 
-    /// What it is, in words.
+    /// A title for reports.
     fn title(&self) -> &'static str;
 
     /// The kernel.
     fn kernel(&self) -> &dyn Kernel;
 
-    /// N, inputs and outputs (columns of Y; one where classes or counts are observed).
+    /// N, number of inputs, number of outputs (columns of Y; one for classes or counts).
     fn sizes(&self) -> (usize, usize, usize);
 
-    /// X and Y of the training as they were given, to rounding; NaN where a cell is missing. Classes are
-    /// their numbers.
+    /// X and Y of the training as given, to rounding; NaN where a cell is missing. A class is given by its
+    /// number.
     fn data(&self) -> Result<(Mat, Mat)>;
 
-    /// Writes what is its own into a model file: its data, and in the header what parameters do not tell.
+    /// Writes the model's own part of a model file: its data, and in the header what is not a parameter.
     fn store(&self, file: &mut ModelFile) -> Result<()>;
 
-    /// A copy.
+    /// A boxed copy.
     fn boxed(&self) -> Box<dyn Regressor>;
 
-    /// σ² of all targets or of each, in the units of the scaled targets, and these units, where the noise is Gaussian.
+    /// σ², one for all targets or one for each, in the units of the scaled targets, with these units; `None`
+    /// for noise that is not Gaussian.
     fn noise(&self) -> Option<(&Param, &Scaling)> {
         None
     }
 
-    /// Classes, counts or values with another noise, where that is what was observed.
+    /// The observations of a likelihood that is not Gaussian: classes, counts or values.
     fn observations(&self) -> Option<&Observations> {
         None
     }
@@ -65,63 +66,65 @@ pub trait Regressor: Model + Send + Sync {
         self.observations().map_or("gaussian", Observations::name)
     }
 
-    /// What is observed.
+    /// The kind of observations.
     fn observed(&self) -> Kind {
         self.observations().map_or(Kind::Values, Observations::kind)
     }
 
-    /// M, where there are inducing inputs.
+    /// M; `None` without inducing inputs.
     fn inducing(&self) -> Option<usize> {
         None
     }
 
-    /// K, where the inputs are projected.
+    /// K; `None` where inputs are not projected.
     fn latent_dim(&self) -> Option<usize> {
         None
     }
 
-    /// Means and variances of the projection of scaled inputs, K×Q, where there is one.
+    /// Means and variances of the projection matrix of scaled inputs, K×Q, if there is one.
     fn projection(&self) -> Option<Gaussians> {
         None
     }
 
-    /// Which directions and inputs matter, where the weights of a projection tell.
+    /// The relevance of directions and inputs, if the model has uncertain weights of a projection.
     fn weight_relevance(&self) -> Result<Option<WeightRelevance>> {
         Ok(None)
     }
 
-    /// Whether the projection is the identity and stays it.
+    /// Whether the model is plain FITC: the projection is the identity and fixed.
     fn is_fitc(&self) -> bool {
         false
     }
 
-    /// How Ψ-statistics are computed, where there is a choice.
+    /// The expectation that computes Ψ-statistics, if the model has one.
     fn expectation(&self) -> Option<&dyn Expectation> {
         None
     }
 
-    /// The mean function, where there is a choice.
+    /// The mean function, if the model has one.
     fn mean(&self) -> Option<&Mean> {
         None
     }
 
-    /// The noise-free function at every training row as the other rows predict it, where there is a closed form.
+    /// The leave-one-out prediction of the noise-free function at every training row, if it has a closed
+    /// form.
     fn left_out(&self) -> Result<Option<Prediction>> {
         Ok(None)
     }
 
-    /// Whether there is [`left_out`](Self::left_out).
+    /// Whether [`left_out`](Self::left_out) is available.
     fn leaves_one_out(&self) -> bool {
         false
     }
 
-    /// σ² of every output in the units of the data, where the noise is Gaussian.
+    /// σ² of every output in the units of the data; `None` for noise that is not Gaussian.
     fn noise_variance(&self) -> Option<Vec<f64>> {
         let (noise, units) = self.noise()?;
         Some(units.variances(noise.as_slice()))
     }
 
-    /// Whether the noise ended at its floor, see [`noise_at_floor`]: there is none, or the fit is degenerate.
+    /// Whether the noise ended at its lower bound, see [`noise_at_floor`]: there is none, or the fit is
+    /// degenerate.
     fn noise_at_floor(&self) -> bool {
         self.noise().is_some_and(|(noise, _)| noise_at_floor(noise))
     }
@@ -131,18 +134,18 @@ pub trait Regressor: Model + Send + Sync {
         false
     }
 
-    /// What is known of the inputs of the training rows, scaled, where these may be uncertain.
+    /// The uncertain inputs of the training rows, scaled; `None` if the model takes none.
     fn uncertain_inputs(&self) -> Option<&UncertainInputs> {
         None
     }
 
-    /// The units of the inputs, latent ones included; `None` where they meet the kernel as they are.
+    /// The units of the inputs, latent ones included; `None` where inputs are not scaled.
     fn input_units(&self) -> Option<&Scaling> {
         None
     }
 
-    /// The posterior of the true inputs of the training rows, in the units of the data; latent inputs come last. `None`
-    /// where the model takes all inputs for what they are.
+    /// The posterior of the true inputs of the training rows, in the units of the data; latent inputs come
+    /// last. `None` where the model does not infer inputs.
     fn inputs_posterior(&self) -> Result<Option<Gaussians>> {
         let Some(inputs) = self.uncertain_inputs() else { return Ok(None) };
         let q = inputs.gaussians();
@@ -150,57 +153,59 @@ pub trait Regressor: Model + Send + Sync {
         Gaussians::new(s.undo_mean(&q.mean)?, s.undo_var(&q.var)?).map(Some)
     }
 
-    /// The posterior of the true inputs of new rows whose outputs are known, in the units of the data: X with the variances
-    /// of its errors, and Y as in the training, both with NaN where a cell is missing. Latent inputs come last.
+    /// The posterior of the true inputs of new rows with known outputs, in the units of the data. X comes
+    /// with the variances of its errors; X and Y have NaN where a cell is missing. Latent inputs come last.
     ///
     /// Errs when shapes disagree, and where the model has no such posterior.
     fn infer_inputs(&self, _x: &Mat, _var: Option<&Mat>, _y: &Mat) -> Result<Gaussians> {
         Err(refused())
     }
 
-    /// Columns of never observed inputs.
+    /// The number of input columns that were never observed.
     fn latent_inputs(&self) -> usize {
         self.uncertain_inputs().map_or(0, UncertainInputs::latent)
     }
 
-    /// Inputs whose errors were learnt, and the standard deviations of these in the units of the data.
+    /// The indices of inputs with learnt errors, and the standard deviations of the errors in the units of
+    /// the data.
     fn learnt_errors(&self) -> Vec<(usize, f64)> {
         let scale = |j: usize| self.input_units().map_or(1.0, |s| s.scale[j]);
         let learnt = self.uncertain_inputs().into_iter().flat_map(UncertainInputs::learnt);
         learnt.map(|(j, std)| (j, std * scale(j))).collect()
     }
 
-    /// Works out how clear the errors are that were learnt, see [`ErrorEvidence`]: a few short fits.
+    /// Computes the evidence of the learnt errors with a few short fits, see [`ErrorEvidence`].
     fn weigh_errors(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// What the bound says of learnt errors, as [`weigh_errors`](Self::weigh_errors) left it.
+    /// The evidence of learnt errors as computed by [`weigh_errors`](Self::weigh_errors).
     fn error_evidence(&self) -> &[ErrorEvidence] {
         self.uncertain_inputs().map_or(&[], |x| &x.evidence)
     }
 
-    /// Predicts observations at x, N×Q; where `var` is given, x is only known up to these variances.
+    /// Predicts observations at x, N×Q; `var`, where it is given, has the variances of the errors of x.
     ///
-    /// NaN is a missing cell, which sparse regression takes at the prior of its column. Errs when shapes
-    /// disagree and when an input is missing that must not be.
+    /// NaN is a missing cell, for which sparse regression uses the prior of its column. Errs when shapes
+    /// disagree and when an input is missing that the model needs.
     fn predict(&self, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
         self.predict_with(&self.posterior()?, x, var)
     }
 
-    /// The same with a posterior of the model that is there already.
+    /// [`predict`](Self::predict) with an available posterior of the model.
     fn predict_with(&self, posterior: &Posterior, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
         observed(self.observations(), posterior, x, var)
     }
 
-    /// Whether [`predict`](Self::predict) is [`predict_with`](Self::predict_with) the posterior.
+    /// Whether [`predict`](Self::predict) uses only the posterior, as [`predict_with`](Self::predict_with)
+    /// does.
     fn predicts_from_posterior(&self) -> bool {
         true
     }
 
     /// The N×N covariance of observations of one output at the rows of x.
     ///
-    /// Errs when shapes disagree, an input is missing, there is no such output, and for classes.
+    /// Errs when shapes disagree, an input is missing, the output does not exist, and for classes.
     fn joint_covariance(&self, x: &Mat, output: usize) -> Result<Mat> {
         let posterior = self.posterior()?;
         match self.observations() {
@@ -212,7 +217,8 @@ pub trait Regressor: Model + Send + Sync {
         }
     }
 
-    /// `count` draws of the noise-free function at the rows of x, N×D each: of values, or of the rates of counts.
+    /// `count` draws of the noise-free function at the rows of x, N×D each: of values, or of the rates of
+    /// counts.
     ///
     /// A draw depends on the seed and its number alone. Errs when shapes disagree, an input is missing, and for
     /// classes.
@@ -220,7 +226,7 @@ pub trait Regressor: Model + Send + Sync {
         self.sample_with(&self.posterior()?, x, count, seed)
     }
 
-    /// The same, from a posterior that is known already.
+    /// [`sample`](Self::sample) with an available posterior.
     fn sample_with(&self, posterior: &Posterior, x: &Mat, count: usize, seed: u64) -> Result<Vec<Mat>> {
         joint::draws(self.observations(), posterior, x, count, seed)
     }
@@ -232,7 +238,7 @@ impl Clone for Box<dyn Regressor> {
     }
 }
 
-/// What a posterior says of observations at x; `None` stands for Gaussian noise.
+/// Predictions of observations at x from a posterior; without observations the noise is Gaussian.
 pub(super) fn observed(
     observations: Option<&Observations>,
     posterior: &Posterior,
@@ -253,8 +259,8 @@ pub(super) fn observed(
     Ok(Answers::Values(there))
 }
 
-/// Class probabilities at inputs with variances, both scaled: averages over nodes around each, as the functions of classes
-/// vary together there.
+/// Class probabilities at uncertain inputs, scaled: averages over nodes around each row, since the latent
+/// functions of the classes vary together there.
 pub(super) fn averaged_classes(q: &Gaussians, answers: &dyn Fn(&Mat) -> Result<Answers>) -> Result<Answers> {
     let nodes: Vec<(Vec<f64>, Mat)> = (0..q.n()).map(|n| nodes_around(q.mean.row(n), q.var.row(n))).collect();
     let mut at = Mat::zeros(nodes.iter().map(|(w, _)| w.len()).sum(), q.dim());
@@ -272,7 +278,7 @@ pub(super) fn averaged_classes(q: &Gaussians, answers: &dyn Fn(&Mat) -> Result<A
     Ok(Answers::Classes(average))
 }
 
-/// Inputs with variances in the units of a model.
+/// Inputs with variances in the scaled units of a model.
 pub(super) fn scaled_gaussians(s: Option<&Scaling>, x: &Mat, var: &Mat) -> Result<Gaussians> {
     if var.shape() != x.shape() {
         return Err(Error::shape("variances of the inputs", x.shape(), var.shape()));
@@ -283,12 +289,12 @@ pub(super) fn scaled_gaussians(s: Option<&Scaling>, x: &Mat, var: &Mat) -> Resul
     Gaussians::new(x, var)
 }
 
-/// X as it was given.
+/// X in the units of the data.
 pub(super) fn given_inputs(s: Option<&Scaling>, x: &Mat) -> Result<Mat> {
     s.map_or_else(|| Ok(x.clone()), |s| s.undo_mean(x))
 }
 
-/// Weights and nodes around an input: of Gauss-Hermite where few columns are uncertain, else the sigma points.
+/// Weights and nodes around an input: Gauss-Hermite where few columns are uncertain, else sigma points.
 fn nodes_around(mean: &[f64], var: &[f64]) -> (Vec<f64>, Mat) {
     let uncertain = uncertain_columns(var);
     let rule = GaussHermite::new(POINTS);
@@ -333,7 +339,7 @@ mod tests {
         assert!(
             (a.mean[(0, 0)] - b.mean[(0, 0)]).abs() < 1e-9 && (a.var[(0, 0)] - b.var[(0, 0)]).abs() < 1e-9
         );
-        // The complete row of the same table is as certain as it was.
+        // The prediction of the complete row does not depend on the rows with missing cells.
         let Answers::Values(alone) = model.predict(&holed.slice_rows(1, 2), None).unwrap() else {
             panic!("values");
         };
@@ -366,7 +372,7 @@ mod tests {
                 a.as_slice().iter().zip(b.as_slice()).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()))
             };
             assert_eq!(classes(&at, Some(&Mat::zeros(2, 2))), classes(&at, None));
-            // An average over many steps of the first column.
+            // The reference is an average over a fine grid in the first column.
             let std: f64 = 0.6;
             let (mut slow, mut total) = (Mat::zeros(2, 3), 0.0);
             for k in -40..=40 {

@@ -1,13 +1,13 @@
-//! Sparse regression: the collapsed bound of Titsias (2009), for inputs that are certain, known up to an
-//! error, missing or latent.
+//! Sparse regression: the collapsed bound of Titsias (2009), for inputs that are certain, uncertain, missing
+//! or latent.
 //!
 //! ```text
 //! F = Σ_groups collapsed(Y, Ψ, Kzz, β) − KL(uncertain inputs)     log p(Y) ≥ F
 //! certain rows    Ψ0 = Σ k(x_n, x_n)   Ψ1 = Kxz   Ψ2 = KzxKxz
 //! ```
 //!
-//! Other rows go through the expectation: see [`UncertainInputs`]. Memory is O(NM + M²). Y and, where
-//! asked, X are scaled inside; the bound is that of the data as given.
+//! Rows that are not certain use the expectation: see [`UncertainInputs`]. Memory is O(NM + M²). Y and, on
+//! request, X are scaled inside; the bound is for the data as given.
 
 mod regressor;
 #[cfg(test)]
@@ -33,25 +33,26 @@ use crate::posterior::Posterior;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// What a sparse regression can be told besides data and kernel.
+/// The options of a sparse regression besides data and kernel.
 #[derive(Clone)]
 pub struct SparseOptions {
     /// M, inducing inputs; at most as many as rows are used.
     pub inducing: usize,
-    /// Whether the inducing inputs stay where they start.
+    /// Whether the inducing inputs are fixed at their start.
     pub fix_inducing: bool,
     /// How the columns of Y are scaled.
     pub scale: Scale,
-    /// How the columns of X are scaled; by default they meet the kernel as they are.
+    /// How the columns of X are scaled; by default they are not.
     pub scale_inputs: Scale,
     /// The start of σ², as a part of the mean square of the scaled Y.
     pub noise: f64,
-    /// Whose σ² is.
+    /// Whether all outputs share σ² or each has its own.
     pub noise_kind: NoiseKind,
-    /// What is done about uncertain inputs.
+    /// How uncertain inputs are treated.
     pub uncertain: InputOptions,
-    /// For rows with uncertain inputs; where errors are inferred and there is no closed form, [`Auto`](expectation::Auto)
-    /// is the scaled unscented rule with κ = 2, which has a node at the mean of a row.
+    /// The expectation for rows with uncertain inputs. Where errors are inferred without a closed form,
+    /// [`Auto`](expectation::Auto) is the scaled unscented rule with κ = 2, which has a node at the mean of a
+    /// row.
     pub expectation: Box<dyn Expectation>,
     /// Added to diagonals.
     pub jitter: Jitter,
@@ -93,13 +94,13 @@ impl Default for SparseOptions {
 pub struct SparseRegression {
     /// The kernel, of scaled inputs.
     pub kernel: Box<dyn Kernel>,
-    /// σ² of all targets or of each, in the units of the scaled data.
+    /// σ², one for all targets or one for each, in the units of the scaled data.
     pub noise: Param,
-    /// Z, M×Q, among the scaled inputs.
+    /// Z, M×Q, in the units of the scaled inputs.
     pub z: Param,
     /// X, scaled.
     pub x: UncertainInputs,
-    /// For rows with uncertain inputs.
+    /// The expectation for rows with uncertain inputs.
     pub expectation: Mixed,
     /// Added to diagonals.
     pub jitter: Jitter,
@@ -112,8 +113,8 @@ pub struct SparseRegression {
 }
 
 impl SparseRegression {
-    /// Y (N×D) on X (N×Q), both with NaN where a cell is missing; `std` has the standard deviations of the
-    /// inputs, 0 where one is certain.
+    /// A regression of Y (N×D) on X (N×Q), both with NaN where a cell is missing; `std` has the standard
+    /// deviations of the inputs, 0 where one is certain.
     ///
     /// Z starts at rows that are far apart (k-means++). Errs when shapes disagree, a value is infinite, a
     /// column has no observed cell, or the expectation cannot run.
@@ -170,19 +171,19 @@ impl SparseRegression {
         Ok(model)
     }
 
-    /// q(X), scaled; missing cells as the model sees them now.
+    /// q(X), scaled, with the current posteriors of uncertain and missing cells.
     pub fn latent(&self) -> Gaussians {
         self.x.gaussians()
     }
 
-    /// The posterior of the true inputs of the training rows, in the units of the data; latent columns, which have units
-    /// of their own, come last.
+    /// The posterior of the true inputs of the training rows, in the units of the data. Latent columns, whose
+    /// units are arbitrary, come last.
     pub fn inputs_posterior(&self) -> Result<Gaussians> {
         self.in_units(self.latent())
     }
 
-    /// What is known of the inputs of new rows before their outputs are seen, in the units of the data: X has the observed
-    /// columns, with NaN where a cell is missing, and `var` the variances of their errors. Latent columns follow.
+    /// The prior of the inputs of new rows, in the units of the data: X has the observed columns, with NaN
+    /// where a cell is missing, and `var` the variances of their errors. Latent columns come last.
     pub fn new_inputs(&self, x: &Mat, var: Option<&Mat>) -> Result<Gaussians> {
         self.in_units(self.scaled_priors(x, var)?)
     }
@@ -201,16 +202,16 @@ impl SparseRegression {
         self.x.priors_in(self.observed_units().as_ref(), x, var)
     }
 
-    /// The posterior of the true inputs of new rows whose outputs are known, in the units of the data: X, the variances of
-    /// its errors and Y as in the training, with NaN where a cell is missing.
+    /// The posterior of the true inputs of new rows with known outputs, in the units of the data. X comes
+    /// with the variances of its errors; X and Y have NaN where a cell is missing.
     ///
-    /// Each row stands on its own. Errs when shapes disagree.
+    /// Rows are independent of each other. Errs when shapes disagree.
     pub fn infer_inputs(&self, x: &Mat, var: Option<&Mat>, y: &Mat) -> Result<Gaussians> {
         let prior = self.scaled_priors(x, var)?;
         self.in_units(infer(&self.posterior()?, &prior, y)?)
     }
 
-    /// Fits from the model as it is and from shaken hyperparameters with other choices of Z.
+    /// Fits from the current model, and from shaken hyperparameters with other choices of Z.
     pub fn fit(&self, how: &Restarts, watch: &OnIteration<'_>) -> Result<Fitted<SparseRegression>> {
         how.fit(self, watch)
     }
@@ -228,8 +229,8 @@ impl SparseRegression {
     }
 }
 
-/// What a smooth function of the observed columns, with unit lengthscales, leaves of the outputs, scaled: where latent
-/// columns start.
+/// The scaled residuals of the outputs after a smooth fit on the observed columns with unit lengthscales.
+/// Latent columns start from these residuals.
 pub(crate) fn left_by_smooth(x: &Mat, std: Option<&Mat>, y: &Mat, inducing: usize, seed: u64) -> Result<Mat> {
     let y = Scaling::fit(y, Scale::Standardize)?.apply(y)?;
     if x.cols() == 0 {
@@ -310,8 +311,8 @@ impl Model for SparseRegression {
         Ok(posterior)
     }
 
-    /// With inferred inputs the next two runs start from a half and a quarter of the lengthscales: a function that is
-    /// too smooth leaves the inputs where they were read.
+    /// With inferred inputs the next two runs start from a half and a quarter of the lengthscales: with a
+    /// function that is too smooth, the inferred inputs stay at their readings.
     fn another_start(&mut self, restart: usize) -> bool {
         let other = (1..=2).contains(&restart) && self.x.has_errors();
         if other {

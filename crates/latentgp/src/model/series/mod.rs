@@ -1,4 +1,4 @@
-//! Series in time.
+//! Models of series in time.
 
 pub mod narx;
 mod series_model;
@@ -13,7 +13,7 @@ use narx::Narx;
 
 type Restore = fn(&mut ModelFile, &Own, Windows, &Mat, Option<&Mat>) -> Result<Box<dyn SeriesModel>>;
 
-/// What makes a model of a model file, by the kind of the file: of its windows, its series and their exogenous inputs.
+/// How each kind of model file restores its model from the windows, the series and the exogenous inputs.
 const RESTORE: [(&str, Restore); 1] = [("narx", |file, own, windows, series, inputs| {
     Ok(Box::new(Narx::restore(file, own, windows, series, inputs)?))
 })];
@@ -23,7 +23,7 @@ pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
     RESTORE.iter().map(|(kind, _)| *kind)
 }
 
-/// What makes a model of a file of this kind.
+/// The function that restores models of this kind.
 pub(crate) fn restorer(kind: &str) -> Option<Restore> {
     RESTORE.iter().find(|(known, _)| *known == kind).map(|(_, restore)| *restore)
 }

@@ -1,4 +1,4 @@
-//! What every model of series can do: the trait that model files, the command line and Python see.
+//! The trait that all models of series implement; model files, the command line and Python use it.
 
 use super::narx::{Forecast, Simulation};
 use crate::data::Scaling;
@@ -12,10 +12,10 @@ use crate::model::Model;
 
 /// A model of series in time, of any kind.
 pub trait SeriesModel: Model + Send + Sync {
-    /// Its name, such as `narx`: the kind of its model file.
+    /// The name, such as `narx`: the kind of its model file.
     fn name(&self) -> &'static str;
 
-    /// What a window has.
+    /// The lags of a window.
     fn lags(&self) -> &Lags;
 
     /// The units of the series.
@@ -33,7 +33,8 @@ pub trait SeriesModel: Model + Send + Sync {
     /// Number of inducing inputs, where there are any.
     fn inducing(&self) -> Option<usize>;
 
-    /// `steps` steps after `history`, which has a row each time step; `exogenous` goes on to the last of the steps.
+    /// Forecasts `steps` steps after `history`, which has a row each time step; `exogenous` extends to the
+    /// last of the steps.
     fn simulate(
         &self,
         history: &Mat,
@@ -42,13 +43,13 @@ pub trait SeriesModel: Model + Send + Sync {
         how: &Simulation,
     ) -> Result<Forecast>;
 
-    /// The rule that such a simulation uses, where it uses one.
+    /// The rule that such a simulation uses, if any.
     fn rule(&self, how: &Simulation) -> Result<Option<Box<dyn Expectation>>>;
 
-    /// Writes what is its own into a model file.
+    /// Writes the model's own part of a model file.
     fn store(&self, file: &mut ModelFile) -> Result<()>;
 
-    /// A copy.
+    /// A boxed copy.
     fn boxed(&self) -> Box<dyn SeriesModel>;
 
     /// σ² of every series, in the units of the data.
@@ -63,10 +64,10 @@ impl Clone for Box<dyn SeriesModel> {
     }
 }
 
-/// What windows are of, and its units.
+/// The definition of windows, and their units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Windows {
-    /// What a window has.
+    /// The lags of a window.
     pub lags: Lags,
     /// The units of the series.
     pub scaling: Scaling,

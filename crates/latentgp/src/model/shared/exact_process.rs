@@ -1,9 +1,8 @@
-//! The exact process behind regression and the GPLVM: Kxx + σ²I of the rows at which each output was
-//! observed.
+//! The exact process behind regression and the GPLVM: Kxx + σ²I at the rows where each output was observed.
 //!
-//! A group of outputs that lacks some rows is a process of the other rows alone. Its posterior is written
-//! for all rows: α is zero and R = (K + σ²I)⁻¹ has zero rows and columns where nothing was observed. Where outputs have
-//! a noise of their own each, those of a group share the eigenvectors of K.
+//! A group of outputs with missing rows is a process of the other rows alone. Its posterior is written for
+//! all rows: α is zero and R = (K + σ²I)⁻¹ has zero rows and columns where nothing was observed. Where each
+//! output has its own noise, the outputs of a group share the eigenvectors of K.
 
 use crate::error::{Error, Result};
 use crate::evidence::{Exact, ExactColumns, exact_columns, exact_in_place};
@@ -21,10 +20,10 @@ use rayon::prelude::*;
 pub(crate) struct ExactProcess<'a> {
     pub kernel: &'a dyn Kernel,
     pub x: &'a Mat,
-    /// σ², of all outputs or of each.
+    /// σ², one for all outputs or one for each.
     pub noise: &'a [f64],
     pub outputs: &'a Outputs,
-    /// Y less the mean function, N×D, zero where a cell is missing; of complete data any root of YYᵀ.
+    /// Y minus the mean function, N×D, zero where a cell is missing; for complete data any root of YYᵀ.
     pub residuals: &'a Mat,
 }
 
@@ -38,12 +37,12 @@ fn lower_part(kxx: &Mat, rows: &[usize]) -> Mat {
     part
 }
 
-/// Where gradients are added.
+/// The buffers to which gradients are added.
 pub(crate) struct ExactGrad<'g> {
     pub theta: &'g mut [f64],
     pub noise: &'g mut [f64],
     pub x: Option<&'g mut Mat>,
-    /// Of the residuals.
+    /// The gradient in the residuals.
     pub residuals: Option<&'g mut Mat>,
 }
 
@@ -58,7 +57,7 @@ impl ExactProcess<'_> {
         }
     }
 
-    /// The process of each group: its rows and columns, its residuals, its evidence.
+    /// Calls `then` with the process of each group: its rows and columns, its residuals, its evidence.
     fn each_group(&self, kxx: Mat, mut then: impl FnMut(&Group, &Mat, Exact)) -> Result<()> {
         if let [group] = &self.outputs.groups[..]
             && group.rows == self.x.rows()
@@ -78,7 +77,7 @@ impl ExactProcess<'_> {
         Ok(())
     }
 
-    /// [`each_group`](Self::each_group) where each output has a noise of its own.
+    /// [`each_group`](Self::each_group) where each output has its own noise.
     fn each_group_by_columns(&self, kxx: &Mat, mut then: impl FnMut(&Group, ExactColumns)) -> Result<()> {
         for group in &self.outputs.groups {
             let (rows, columns) = (&group.at, &group.columns);
@@ -91,7 +90,7 @@ impl ExactProcess<'_> {
         Ok(())
     }
 
-    /// [`evidence`](Self::evidence) where each output has a noise of its own.
+    /// [`evidence`](Self::evidence) where each output has its own noise.
     fn evidence_by_columns(&self, kxx: &Mat, grad: Option<ExactGrad<'_>>) -> Result<f64> {
         let n = self.x.rows();
         let (mut value, mut kxx_bar) = (0.0, scratch::zeros(n, n));
@@ -153,7 +152,7 @@ impl ExactProcess<'_> {
         Ok(value)
     }
 
-    /// L of K + σ²I at all rows, and the factors of every group. The residuals must be those of all columns.
+    /// L of K + σ²I at all rows, and the factors of every group. The residuals must have all columns of Y.
     pub fn factors(&self) -> Result<(Cholesky, Vec<Factors>)> {
         let kxx = self.kxx()?;
         let n = self.x.rows();
@@ -191,7 +190,7 @@ impl ExactProcess<'_> {
         Ok((l, all))
     }
 
-    /// Mean and variance of every observed cell from the other rows; other cells are left alone.
+    /// Mean and variance of every observed cell given the other rows; missing cells are left unchanged.
     pub fn leave_one_out(&self, mean: &mut Mat, var: &mut Mat) -> Result<()> {
         self.each_group(self.kxx()?, |Group { at: rows, columns, .. }, own, found| {
             let (means, vars) = found.leave_one_out(own);

@@ -1,4 +1,5 @@
-//! What a kernel is on average over Gaussian inputs, row by row, for evidences whose rows have variances of their own.
+//! Expectations of a kernel over Gaussian inputs, row by row, for evidences in which each row has its own
+//! variance.
 //!
 //! ```text
 //! ψ1_n = E[k(x_n, Z)]     ψ0_n = E[k(x_n, x_n)]     x_n ~ N(μ_n, diag S_n)
@@ -29,8 +30,8 @@ pub(crate) fn expected_rows(kernel: &dyn Kernel, q: &Gaussians, z: &Mat) -> Resu
     Ok((psi1, psi0))
 }
 
-/// Adds the gradient of Σ psi1 ∘ Ψ1 + Σ psi0 ψ0, for the adjoints given, to that of the parameters and of Z;
-/// returns that of the means and variances.
+/// Adds the gradient of Σ psi1 ∘ Ψ1 + Σ psi0 ψ0, for given adjoints, in the parameters and Z; returns the
+/// gradient in the means and variances.
 pub(crate) fn expected_rows_adjoint(
     kernel: &dyn Kernel,
     q: &Gaussians,
@@ -61,7 +62,7 @@ pub(crate) fn expected_rows_adjoint(
     Ok(bar)
 }
 
-/// Operations a row: Ψ2 is computed with the others.
+/// Operations for each row; Ψ2 is computed along with Ψ0 and Ψ1.
 fn cost(z: &Mat) -> usize {
     8 * z.rows() * z.rows() * z.cols()
 }

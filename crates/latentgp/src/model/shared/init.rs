@@ -1,4 +1,4 @@
-//! Starts that have a name or are given: of latent positions and of inducing inputs.
+//! Named or given starts of latent positions and of inducing inputs.
 
 use super::pca;
 use super::starts::{normal, normals, rotated, shake, spectral, spread_out};
@@ -28,7 +28,7 @@ pub enum Init {
     Rotated,
     /// Draws from N(0, 0.3²).
     Random,
-    /// These positions, one of each row of the data.
+    /// Given positions, one for each row of the data.
     Given(Vec<Vec<f64>>),
 }
 
@@ -39,11 +39,11 @@ pub enum InducingInit {
     /// Positions of rows that are far apart, as k-means++ draws them.
     #[default]
     Spread,
-    /// The centres of k-means, which starts there.
+    /// The centres of k-means, which begins at [`InducingInit::Spread`].
     Kmeans,
     /// Positions of rows drawn at random.
     Rows,
-    /// These, of the first run; those of other runs, whose positions differ, are spread.
+    /// Given inputs in the first run; the other runs, whose positions differ, use [`InducingInit::Spread`].
     Given(Vec<Vec<f64>>),
 }
 
@@ -52,7 +52,7 @@ fn rows(of: &Mat) -> Vec<Vec<f64>> {
     (0..of.rows()).map(|i| of.row(i).to_vec()).collect()
 }
 
-/// A matrix with so many rows, any number where nothing is said, and `q` columns of finite numbers.
+/// A matrix of `q` columns of finite numbers with `n` rows; `None` accepts any number of rows.
 fn given(what: &str, of: &[Vec<f64>], n: Option<usize>, q: usize) -> Result<Mat> {
     let n = n.unwrap_or(of.len()).max(1);
     if of.len() != n || of.iter().any(|row| row.len() != q) {
@@ -66,7 +66,7 @@ fn given(what: &str, of: &[Vec<f64>], n: Option<usize>, q: usize) -> Result<Mat>
 }
 
 impl Init {
-    /// These positions.
+    /// Starts at these positions.
     pub fn given(positions: &Mat) -> Self {
         Init::Given(rows(positions))
     }
@@ -79,7 +79,7 @@ impl Init {
         }
     }
 
-    /// Positions of the rows of scaled Y in `q` dimensions; columns that have nothing to say are narrow draws.
+    /// Positions of the rows of scaled Y in `q` dimensions; columns without information are narrow draws.
     pub(crate) fn positions(&self, y: &Mat, q: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
         let n = y.rows();
         let mut x = match self {
@@ -105,7 +105,7 @@ impl Init {
 }
 
 impl InducingInit {
-    /// These inputs.
+    /// Starts at these inputs.
     pub fn given(inputs: &Mat) -> Self {
         InducingInit::Given(rows(inputs))
     }
@@ -118,7 +118,7 @@ impl InducingInit {
         }
     }
 
-    /// Z of run `run`: `m` inputs for latent positions `x`.
+    /// Z of run `run`: `m` inducing inputs for latent positions `x`.
     pub(crate) fn choose(&self, x: &Mat, m: usize, run: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
         match self {
             InducingInit::Given(rows) if run == 0 => {
@@ -130,7 +130,7 @@ impl InducingInit {
                 let mut order: Vec<usize> = (0..x.rows()).collect();
                 order.shuffle(rng);
                 order.truncate(m);
-                // Rows that coincide would make Kzz singular.
+                // Rows that coincide make Kzz singular.
                 let mut z = x.select_rows(&order);
                 shake(&mut z, 1e-3, rng);
                 Ok(z)
@@ -139,7 +139,7 @@ impl InducingInit {
     }
 }
 
-/// Lloyd's iterations from centres; one that is nobody's nearest stays.
+/// Lloyd's iterations from given centres; a centre without rows stays.
 fn k_means(x: &Mat, mut centres: Mat) -> Mat {
     let (m, q) = (centres.rows(), x.cols());
     for _ in 0..ROUNDS {
@@ -163,11 +163,11 @@ fn k_means(x: &Mat, mut centres: Mat) -> Mat {
     centres
 }
 
-/// The names that users have for the starts of positions.
+/// The names of starts of positions.
 const INITS: [(&str, Init); 4] =
     [("pca", Init::Pca), ("pca-raw", Init::PcaRaw), ("spectral", Init::Spectral), ("random", Init::Random)];
 
-/// And for those of inducing inputs.
+/// The names of starts of inducing inputs.
 const INDUCING_INITS: [(&str, InducingInit); 3] =
     [("spread", InducingInit::Spread), ("kmeans", InducingInit::Kmeans), ("rows", InducingInit::Rows)];
 

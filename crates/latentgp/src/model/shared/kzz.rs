@@ -1,11 +1,11 @@
-//! Kzz with what is added to its diagonal, and its adjoint.
+//! Kzz with a jitter on its diagonal, and its adjoint.
 //!
 //! ```text
 //! Kzz + max(jitter, 10⁻¹⁰ tr Kzz / M) I
 //! ```
 //!
-//! Beside a Kzz that grows, a jitter that does not would vanish: nothing would bound its condition, and an optimiser gains by
-//! making it grow.
+//! A constant jitter becomes negligible as Kzz grows. The condition number would then be unbounded, and an
+//! optimiser would exploit that.
 
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelGrad};
@@ -13,15 +13,15 @@ use crate::linalg::Cholesky;
 use crate::mat::Mat;
 use crate::scratch::Buffer;
 
-/// The least part of the mean diagonal that is added, unless nothing is.
+/// The least jitter relative to the mean diagonal, unless the jitter is 0.
 const LEAST: f64 = 1e-10;
 
-/// Whether the jitter is below its least, beside a diagonal of this mean.
+/// Whether the jitter is below the least one for a diagonal of this mean.
 fn is_least(jitter: f64, mean: f64) -> bool {
     jitter > 0.0 && LEAST * mean > jitter
 }
 
-/// The factor of Kzz and its jitter.
+/// The Cholesky factor of Kzz with its jitter.
 pub(crate) fn factor(kernel: &dyn Kernel, z: &Mat, jitter: f64) -> Result<Cholesky> {
     let m = z.rows();
     let sum = || {
@@ -39,7 +39,8 @@ pub(crate) fn factor(kernel: &dyn Kernel, z: &Mat, jitter: f64) -> Result<Choles
     Cholesky::in_place(kzz, sum, "Kzz")
 }
 
-/// Adds what comes back from `bar`, the adjoint of the sum. Returns the part of the jitter that does not grow with the kernel.
+/// Propagates `bar`, the adjoint of Kzz with jitter. Returns the part of the jitter that does not grow with
+/// the kernel.
 pub(crate) fn adjoint(kernel: &dyn Kernel, z: &Mat, jitter: f64, bar: &Mat, grad: KernelGrad<'_>) -> f64 {
     let m = z.rows();
     let mut diag = Buffer::filled(0.0, m);

@@ -1,8 +1,7 @@
-//! The noise variance of every model that fits one, shared by all outputs or one for each: where it starts and what it
-//! stays above.
+//! The noise variance of models, shared by all outputs or one for each: its start and its lower bound.
 //!
-//! Data without noise, and models that can follow every observation, would drive σ² to 0, where rounding decides
-//! what the evidence is.
+//! Data without noise, and models that can interpolate every observation, would drive σ² to 0, where rounding
+//! decides on the value of the evidence.
 
 use crate::error::{Error, Result};
 use crate::mat::Mat;
@@ -12,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Whose a noise variance is.
+/// Whether outputs share a noise variance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoiseKind {
-    /// One of all outputs, in the units of the scaled data.
+    /// One for all outputs, in the units of the scaled data.
     #[default]
     Shared,
     /// One for every output.
@@ -44,25 +43,26 @@ impl FromStr for NoiseKind {
     }
 }
 
-/// σ² stays above this part of the mean square of the scaled targets: a thousandth of their standard deviation.
+/// The lower bound of σ², as a part of the mean square of the scaled targets: a thousandth of their standard
+/// deviation.
 pub const NOISE_FLOOR: f64 = 1e-6;
 
-/// A σ² below so many times its floor has ended there.
+/// A σ² below this many times its lower bound counts as being there.
 const AT_FLOOR: f64 = 2.0;
 
-/// σ² at a part of the mean square of the outputs, above its floor.
+/// σ² at a part of the mean square of the outputs, with its lower bound.
 pub(crate) fn noise_param(part: f64, outputs: &Outputs) -> Param {
     noise_param_of(part, mean_square(outputs))
 }
 
-/// The mean square of the cells that are there.
+/// The mean square of the observed cells.
 pub(crate) fn mean_square(outputs: &Outputs) -> f64 {
     let cells: usize = outputs.observed().iter().sum();
     outputs.groups.iter().map(|g| g.yy).sum::<f64>() / cells.max(1) as f64
 }
 
-/// The same of either kind. Each output's own starts at that part of its own mean square, and the floor is that of the
-/// output with the least.
+/// [`noise_param`] for either kind of noise. With one noise for each output, σ² starts at that part of the
+/// output's own mean square; all have the lower bound of the output with the smallest mean square.
 pub(crate) fn noise_param_by(kind: NoiseKind, part: f64, outputs: &Outputs) -> Param {
     if kind == NoiseKind::Shared || outputs.d() == 1 {
         return noise_param(part, outputs);
@@ -81,18 +81,19 @@ pub(crate) fn noise_param_by(kind: NoiseKind, part: f64, outputs: &Outputs) -> P
     noise
 }
 
-/// The same, of a mean square that is known.
+/// [`noise_param`] for a known mean square.
 pub(crate) fn noise_param_of(part: f64, square: f64) -> Param {
     let unit = if square > 1e-250 && square.is_finite() { square } else { 1.0 };
     let lo = NOISE_FLOOR * unit;
-    // A part that is no positive number stays as it is, for the check of the parameters to name.
+    // A part that is not positive is kept, so that the check of the parameters names it.
     let start = if part > 0.0 { (part * unit).max(2.0 * AT_FLOOR * lo) } else { part };
     let mut noise = Param::scalar(start);
     noise.transform = Transform::Above { lo };
     noise
 }
 
-/// Whether a fit drove σ², or that of any output, to its floor: there is no noise, or none that this model can tell from its function.
+/// Whether a fit drove σ² of any output to its lower bound: there is no noise, or the model cannot tell it
+/// from its function.
 pub fn noise_at_floor(noise: &Param) -> bool {
     match noise.transform {
         Transform::Above { lo } => !noise.fixed && noise.as_slice().iter().any(|v| *v < AT_FLOOR * lo),
@@ -100,7 +101,7 @@ pub fn noise_at_floor(noise: &Param) -> bool {
     }
 }
 
-/// σ² of `outputs` outputs, of a parameter that has one for all or one for each.
+/// σ² of each of `outputs` outputs, from a parameter with one entry or one for each.
 pub(crate) fn of_each(noise: &Param, outputs: usize) -> Vec<f64> {
     match noise.len() {
         1 => vec![noise.get(); outputs],

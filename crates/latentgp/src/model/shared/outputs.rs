@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 pub struct Group {
     /// The columns of Y.
     pub columns: Vec<usize>,
-    /// How many rows were observed.
+    /// The number of observed rows.
     pub rows: usize,
-    /// Which.
+    /// The observed rows.
     pub(crate) at: Vec<usize>,
-    /// tr YᵀY of these columns, Σ(μ² + λ) of uncertain ones.
+    /// tr YᵀY of these columns; Σ(μ² + λ) for uncertain outputs.
     pub yy: f64,
-    /// What each of these columns adds to it.
+    /// The contribution of each of these columns to `yy`.
     pub squares: Vec<f64>,
 }
 
@@ -39,16 +39,16 @@ pub struct Pattern {
 pub struct Outputs {
     /// Y, N×D, with NaN where a cell is missing.
     pub y: Mat,
-    /// Y with zeros where a cell is missing, or, of complete data with D > N, an N×N matrix with the same YYᵀ.
+    /// Y with zeros where a cell is missing; for complete data with D > N, an N×N matrix with the same YYᵀ.
     pub(crate) filled: Mat,
-    /// Columns by the rows at which they were observed.
+    /// Columns grouped by the rows at which they were observed.
     pub groups: Vec<Group>,
-    /// Rows by the columns observed.
+    /// Rows grouped by the columns observed.
     pub patterns: Vec<Pattern>,
 }
 
 impl Outputs {
-    /// Sorts rows and columns by what is missing.
+    /// Groups rows and columns by their missing cells.
     pub fn new(y: Mat) -> Self {
         let mut outputs = Outputs::sorted(y);
         if outputs.is_complete()
@@ -70,8 +70,8 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Takes other means and variances, of which the same are missing, as [`uncertain`](Self::uncertain) does, and sorts
-    /// nothing again.
+    /// Replaces means and variances with others that have the same missing cells, as
+    /// [`uncertain`](Self::uncertain) does but without grouping again.
     pub fn set_uncertain(&mut self, mean: &Mat, var: &Mat) -> Result<()> {
         let missing = |of: &Mat| of.as_slice().iter().map(|v| v.is_nan()).collect::<Vec<_>>();
         if mean.shape() != self.y.shape() || missing(mean) != missing(&self.y) {
@@ -86,7 +86,7 @@ impl Outputs {
         self.add_variances(var)
     }
 
-    /// Adds Σλ of the observed cells to what tr YᵀY of each group is.
+    /// Adds Σλ of the observed cells to tr YᵀY of each group.
     fn add_variances(&mut self, var: &Mat) -> Result<()> {
         if var.shape() != self.y.shape() {
             return Err(Error::shape("variances of the outputs", self.y.shape(), var.shape()));
@@ -162,7 +162,7 @@ impl Outputs {
         counts
     }
 
-    /// The `count` rows nearest to a row in the cells that both have, and one that is equal in all cells.
+    /// The `count` rows nearest to a row in the cells that both have, and a row that equals it in all cells.
     pub(crate) fn nearest_rows(&self, y: &[f64], count: usize) -> (Vec<usize>, Option<usize>) {
         let mut distances: Vec<(f64, usize)> = Vec::with_capacity(self.n());
         let mut exact = None;
@@ -183,7 +183,7 @@ impl Outputs {
         (distances.iter().take(count).map(|d| d.1).collect(), exact)
     }
 
-    /// Y with zeros for missing cells; unless its columns are wanted themselves, wide data have a root of YYᵀ in its place.
+    /// Y with zeros for missing cells. Unless `columns` is set, wide data are replaced by a root of YYᵀ.
     pub(crate) fn cells(&self, columns: bool) -> Cow<'_, Mat> {
         match columns && self.filled.cols() != self.d() {
             true => Cow::Owned(self.zero_filled()),
@@ -197,14 +197,14 @@ impl Outputs {
     }
 }
 
-/// The sum of squares of some columns, and that of each.
+/// The sum of squares of some columns, and the sum of each column.
 fn squares(y: &Mat, columns: &[usize]) -> (f64, Vec<f64>) {
     let square = |j: &usize| (0..y.rows()).map(|i| y[(i, *j)].powi(2)).sum::<f64>();
     let each: Vec<f64> = columns.iter().map(square).collect();
     (each.iter().sum(), each)
 }
 
-/// R with RRᵀ = YYᵀ, as wide as Y has rows.
+/// R with RRᵀ = YYᵀ, N×N.
 fn root_of_outer_product(y: &Mat) -> Option<Mat> {
     let (values, vectors) = linalg::eigh(&linalg::mul_nt(y, y)).ok()?;
     Some(Mat::from_fn(y.rows(), y.rows(), |i, j| vectors[(i, j)] * values[j].max(0.0).sqrt()))
@@ -245,7 +245,7 @@ mod tests {
         again.set_uncertain(&mean, &var).unwrap();
         assert_eq!((again.filled, again.groups, again.patterns), (o.filled, o.groups, o.patterns));
         assert!(Outputs::uncertain(&var, &var).unwrap().set_uncertain(&Mat::zeros(2, 3), &var).is_err());
-        // Their means are wanted themselves, however wide.
+        // Uncertain outputs keep all columns, however wide.
         let wide = Mat::from_fn(2, 5, |i, j| (i + j) as f64);
         assert_eq!(Outputs::uncertain(&wide, &Mat::zeros(2, 5)).unwrap().filled, wide);
         assert!(Outputs::uncertain(&mean, &Mat::zeros(2, 2)).is_err());

@@ -1,15 +1,15 @@
-//! Principal components of data with missing cells: everybody's initial latent positions.
+//! Principal components of data with missing cells: the usual start of latent positions.
 
 use crate::error::Result;
 use crate::linalg;
 use crate::mat::Mat;
 
-/// Rounds of filling missing cells by the components of the cells that are there.
+/// Rounds of filling missing cells from the components.
 const FILL_ROUNDS: usize = 20;
 
-/// Scores of Y on its `q` leading principal components, N×q, leading first; zero columns where Y has
-/// fewer. Each component's sign is such that its largest score is positive. Missing cells are filled in turn by the
-/// column mean and by what the leading components say.
+/// Scores of Y on its `q` leading principal components, N×q, leading first; zero columns where Y has fewer.
+/// Each component's sign is such that its largest score is positive. Missing cells are filled with the column
+/// mean at first and then with the reconstruction from the leading components.
 pub(crate) fn scores(y: &Mat, q: usize) -> Result<Mat> {
     let (n, d) = (y.rows(), y.cols());
     let missing = y.as_slice().iter().any(|v| v.is_nan());
@@ -53,7 +53,7 @@ fn centred(y: &Mat) -> Mat {
     out
 }
 
-/// Leading scores of centred Y, through the smaller of YᵀY and YYᵀ.
+/// Leading scores of centred Y, from the smaller of YᵀY and YYᵀ.
 fn leading(y: &Mat, q: usize) -> Result<Mat> {
     let (n, d) = (y.rows(), y.cols());
     let mut scores = Mat::zeros(n, q);

@@ -1,13 +1,12 @@
-//! The collapsed bound of outputs that share inducing inputs: what sparse regression and the Bayesian GPLVM
-//! have in common.
+//! The collapsed bound of outputs that share inducing inputs, for sparse regression and the Bayesian GPLVM.
 //!
 //! ```text
 //! F = Σ_groups collapsed(Y, Ψ, Kzz, β)
 //! ```
 //!
-//! With a noise of its own for every output a group's bound is `collapsed_columns`.
+//! Where every output has its own noise, a group's bound is `collapsed_columns`.
 //!
-//! Ψ of every row is computed once: a group's Ψ0 and Ψ2 are sums over the patterns of rows that it has.
+//! Ψ of every row is computed once: Ψ0 and Ψ2 of a group are sums over its patterns of rows.
 
 use crate::blocks;
 use crate::data::Scaling;
@@ -29,7 +28,7 @@ use crate::scratch::{self, Buffer};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// What is added to diagonals before they are factored.
+/// What is added to diagonals before the Cholesky factorisation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Jitter {
     /// To Kzz.
@@ -44,41 +43,42 @@ impl Default for Jitter {
     }
 }
 
-/// All that the bound is made of but the inputs.
+/// Everything that the bound depends on except the inputs.
 pub(crate) struct SparseBound<'a> {
     pub kernel: &'a dyn Kernel,
     pub expectation: &'a dyn Expectation,
     pub z: &'a Mat,
-    /// σ², of all outputs or of each.
+    /// σ², one for all outputs or one for each.
     pub noise: &'a [f64],
     pub jitter: Jitter,
     pub outputs: &'a Outputs,
     pub scaling: &'a Scaling,
 }
 
-/// Where gradients are added.
+/// The buffers to which gradients are added.
 pub(crate) struct BoundGrad<'g> {
     pub theta: &'g mut [f64],
     pub noise: &'g mut [f64],
     pub z: &'g mut Mat,
     pub mean: &'g mut Mat,
     pub var: &'g mut Mat,
-    /// Of uncertain outputs, where they are parameters.
+    /// Gradients in uncertain outputs, where these are parameters.
     pub outputs: Option<OutputsGrad<'g>>,
 }
 
-/// Above this estimate of the rounding error that ill-conditioning brings into the bound of one cell,
-/// Ψ2 is whitened block by block.
+/// Ψ2 is whitened block by block where the estimated rounding error of the bound, for each cell, exceeds
+/// this.
 const MAX_ROUNDING: f64 = 1e-10;
-/// Where nodes are drawn anew at every step, the limit is this for all rows together: bounds differ by far more between draws.
+/// The limit for all rows together where nodes are drawn anew at every step: the draws change the bound by
+/// far more.
 const MAX_DRAWN_ROUNDING: f64 = 1e-3;
-/// Above this estimate the bound is refused where Ψ2 cannot be whitened block by block.
+/// The bound is refused above this estimate where Ψ2 cannot be whitened block by block.
 const MAX_LOSS: f64 = 1e-2;
 
-/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group of columns, or adjoints of Ψ0 and Ψ2. There is one group unless cells are missing.
+/// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group of columns, or adjoints of Ψ0 and Ψ2; one group for complete data.
 struct GroupStats {
     psi0: Buffer<f64>,
-    /// M×M of each group, one below the other.
+    /// The M×M matrices of all groups, stacked.
     psi2: Mat,
 }
 
@@ -91,7 +91,7 @@ impl GroupStats {
         GroupStats { psi0: Buffer::filled(0.0, groups), psi2: scratch::zeros(groups * m, m) }
     }
 
-    /// The M×M numbers of a group.
+    /// The M×M entries of a group.
     fn psi2_mut(&mut self, group: usize) -> &mut [f64] {
         let len = self.psi2.cols() * self.psi2.cols();
         &mut self.psi2.as_mut_slice()[group * len..][..len]
@@ -105,10 +105,11 @@ impl GroupStats {
     }
 }
 
-/// F; ∂F/∂ln v of a factor v of the kernel where its digits would be lost otherwise; what was done meanwhile.
+/// F; ∂F/∂ln v for a variance factor v of the kernel, where its gradient would lose digits; the result of
+/// `meanwhile`.
 type Done<A> = (f64, Option<f64>, A);
 
-/// Ψ0 and Ψ2 of each group, and P of all columns; or their adjoints.
+/// Ψ0 and Ψ2 of each group, and P of all columns, or their adjoints.
 type GroupSums = (GroupStats, Mat);
 
 /// Ψ of all rows: Ψ1 whole, Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group.
@@ -117,7 +118,7 @@ struct GroupPsi {
     each: GroupStats,
 }
 
-/// The bound of a group: of outputs with one noise, or with one each.
+/// The bound of a group with a shared noise, or with one for each output.
 enum GroupBound<'a> {
     Shared(Collapse<'a>, Collapsed),
     Columns(CollapseColumns<'a>, CollapsedColumns),
@@ -130,7 +131,7 @@ struct GroupBar {
     psi0: f64,
     psi2: Mat,
     kzz: Mat,
-    /// One of all outputs of the group, or of each.
+    /// One for all outputs of the group, or one for each.
     beta: SmallVec<[f64; 1]>,
     factor: f64,
 }
@@ -159,14 +160,14 @@ impl GroupBound<'_> {
     }
 }
 
-/// Ψ0, L⁻¹Ψ2L⁻ᵀ and P of the only group; Ψ2 is whitened already where a factor was given.
+/// Ψ0, L⁻¹Ψ2L⁻ᵀ and P of the only group; with `whiten`, Ψ2 is whitened already.
 fn one_group(found: PsiY, whiten: Option<&Cholesky>, kzz: &Cholesky) -> GroupSums {
     let a = if whiten.is_some() { found.psi2 } else { kzz.whiten(&found.psi2) };
     (GroupStats::one(found.psi0, a), found.p)
 }
 
 impl SparseBound<'_> {
-    /// The factor of Kzz, jitter included.
+    /// The Cholesky factor of Kzz, jitter included.
     pub fn kzz(&self) -> Result<Cholesky> {
         kzz::factor(self.kernel, self.z, self.jitter.kzz)
     }
@@ -175,7 +176,7 @@ impl SparseBound<'_> {
         PsiInputs { kernel: self.kernel, q, z: self.z, whiten }
     }
 
-    /// An estimate of the rounding error that whitening Ψ2 as a whole brings into the bound of one cell.
+    /// An estimate of the rounding error in the bound of one cell when Ψ2 is whitened as a whole.
     fn rounding(&self, kzz: &Cholesky) -> f64 {
         let m = self.z.rows();
         let squares = |i: usize| kzz.l().row(i).iter().map(|v| v * v).sum::<f64>();
@@ -184,14 +185,14 @@ impl SparseBound<'_> {
         f64::EPSILON * kzz.condition() * size / noise
     }
 
-    /// The factor of Kzz where a step needs Ψ2 whitened block by block; `None` where it may be whitened as a whole.
+    /// The factor of Kzz if a step must whiten Ψ2 block by block; `None` if it may be whitened as a whole.
     fn whiten<'l>(&self, kzz: &'l Cholesky) -> Option<&'l Cholesky> {
         let drawn = MAX_DRAWN_ROUNDING / self.outputs.n() as f64;
         let max = if self.expectation.is_stochastic() { drawn.max(MAX_ROUNDING) } else { MAX_ROUNDING };
         (self.rounding(kzz) > max).then_some(kzz)
     }
 
-    /// The factor of Kzz where a posterior, which is computed once, needs Ψ2 whitened block by block.
+    /// The factor of Kzz if a posterior, which is computed once, must whiten Ψ2 block by block.
     fn whiten_once<'l>(&self, kzz: &'l Cholesky) -> Option<&'l Cholesky> {
         (self.rounding(kzz) > MAX_ROUNDING).then_some(kzz)
     }
@@ -227,13 +228,13 @@ impl SparseBound<'_> {
         Ok(GroupPsi { psi1, each })
     }
 
-    /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all.
+    /// Ψ0 and L⁻¹Ψ2L⁻ᵀ of each group, and P of all columns.
     fn group_psi_y(&self, q: &Gaussians, kzz: &Cholesky) -> Result<GroupSums> {
         let GroupPsi { psi1, each } = self.group_psi(q, kzz, self.whiten(kzz))?;
         Ok((each, blocks::mul_tn(&psi1, &self.y())))
     }
 
-    /// Errs where rounding would spoil the bound, whatever the outputs are.
+    /// Errs where rounding would spoil the bound whatever the outputs.
     fn check_rounding(&self, q: &Gaussians, kzz: &Cholesky) -> Result<()> {
         if self.rounding(kzz) > MAX_LOSS && !self.expectation.keeps_digits(self.kernel, q) {
             let what = "Kzz, to the digits that so little noise needs,".into();
@@ -247,7 +248,8 @@ impl SparseBound<'_> {
         1.0 / if self.noise.len() == 1 { self.noise[0] } else { self.noise[output] }
     }
 
-    /// Y with zeros where a cell is missing. Where all outputs have one noise, wide data have a root of YYᵀ in its place.
+    /// Y with zeros for missing cells. Where all outputs share a noise, wide data are replaced by a root of
+    /// YYᵀ.
     fn y(&self) -> Cow<'_, Mat> {
         self.outputs.cells(self.noise.len() > 1)
     }
@@ -261,7 +263,8 @@ impl SparseBound<'_> {
         }
     }
 
-    /// Computes the bound of every group. `add` gets the results of `then`, in the order of the groups.
+    /// Computes the bound of every group in parallel; `add` receives the results of `then` in the order of
+    /// the groups.
     fn collapse<T: Send>(
         &self,
         each: &GroupStats,
@@ -297,7 +300,7 @@ impl SparseBound<'_> {
         Ok(())
     }
 
-    /// The Jacobian of the scaling, which F of the data as given has in addition.
+    /// The log Jacobian of the scaling, which is part of F for the data as given.
     pub fn jacobian(&self) -> f64 {
         self.scaling.log_jacobian(&self.outputs.observed())
     }
@@ -317,8 +320,8 @@ impl SparseBound<'_> {
         Ok(value)
     }
 
-    /// F at q(X); adds its gradients. `meanwhile` gets μ̄ and S̄ before anything is added to them, and runs while another thread
-    /// computes the evidence; it is not called where an earlier step errs.
+    /// F at q(X); adds its gradients. `meanwhile` gets μ̄ and S̄ before anything is added to them and runs
+    /// while another thread computes the evidence; it is not called after an earlier error.
     pub fn gradient<A: Send>(
         &self,
         q: &Gaussians,
@@ -344,12 +347,12 @@ impl SparseBound<'_> {
         Ok((value, other))
     }
 
-    /// Whether the factors are so large that all threads of the pool work on one.
+    /// Whether the matrices are so large that all threads of the pool work on one factorisation.
     fn is_large(&self) -> bool {
         self.z.rows() > linalg::SMALL
     }
 
-    /// How many parts threads can share: of the rows, and of the groups where cells are missing.
+    /// How many parts threads can share: parts of the rows, and of the groups where cells are missing.
     pub fn parts(&self) -> usize {
         match self.is_large() {
             true => 1,
@@ -388,7 +391,7 @@ impl SparseBound<'_> {
         Ok(value.expect("called once"))
     }
 
-    /// [`evidence_adjoint`](Self::evidence_adjoint) with the adjoints of uncertain outputs, for which Ψ1 is kept.
+    /// [`evidence_adjoint`](Self::evidence_adjoint) with the adjoints of uncertain outputs, which need Ψ1.
     fn gradient_of_outputs<'g, A: Send>(
         &self,
         q: &Gaussians,
@@ -397,7 +400,7 @@ impl SparseBound<'_> {
         cost: usize,
         meanwhile: impl FnOnce(&mut Mat, &mut Mat) -> A + Send,
     ) -> Result<Done<A>> {
-        // Wide data have a root of YYᵀ in the place of Y.
+        // Wide data have a root of YYᵀ instead of Y.
         let whole = (self.outputs.filled.cols() != self.outputs.d()).then(|| self.outputs.zero_filled());
         let y = whole.as_ref().unwrap_or(&self.outputs.filled);
         let add = |psi1: &Mat, p_bar: &Mat, to: OutputsGrad<'_>| {
@@ -520,11 +523,11 @@ impl SparseBound<'_> {
         Ok(())
     }
 
-    /// What predictions are made from, for inputs as they are.
+    /// The posterior from which the model predicts.
     pub fn posterior(&self, q: &Gaussians) -> Result<Posterior> {
         let kzz = self.kzz()?;
         let psi = self.group_psi(q, &kzz, self.whiten_once(&kzz))?;
-        // Wide data are trained on a root of YYᵀ; predictions need Y itself.
+        // Wide data are trained on a root of YYᵀ, but predictions need Y itself.
         let p = blocks::mul_tn(&psi.psi1, &self.outputs.zero_filled());
         let mut factors = Vec::new();
         let one = |of: GroupBound<'_>| {

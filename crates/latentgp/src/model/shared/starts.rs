@@ -9,11 +9,11 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-/// The kinds of starts after the first, in turn: where positions are, how far these are shaken, whether the noise
-/// starts high.
+/// The kinds of starts after the first, in turn: the initial positions, the width of their shaking, and
+/// whether the noise starts high.
 ///
-/// High noise climbs fast and mostly ends high; a spectral start with little noise climbs slowly and sometimes ends
-/// highest. The two are not compared on their way.
+/// A fit with high noise rises fast and mostly ends high. A spectral start with little noise rises slowly and
+/// sometimes ends highest. A race does not compare the two kinds with each other.
 static KINDS: [(Init, f64, bool); 12] = [
     (Init::Rotated, 0.0, true),
     (Init::Pca, 0.3, true),
@@ -29,17 +29,18 @@ static KINDS: [(Init, f64, bool); 12] = [
     (Init::Pca, 1.0, false),
 ];
 
-/// Which starts a race compares with one another.
+/// The group of a start; a race compares the starts within a group.
 pub(crate) fn group(restart: usize) -> usize {
     restart.checked_sub(1).map_or(0, |later| usize::from(KINDS[later % KINDS.len()].2))
 }
 
-/// Where the noise of some starts is: explaining half of the variance, it keeps early mistakes from being learnt by heart.
+/// The noise of high starts, as a part of the variance: it explains half of it, which prevents early
+/// overfitting.
 pub(crate) const HIGH_NOISE: f64 = 0.5;
 
-/// The start of run `restart`, and the part of the variance that its noise starts at.
+/// Positions at the start of run `restart`, and its noise as a part of the variance.
 ///
-/// The first is that of a single fit, `first`; the others differ in kind.
+/// The first run starts as a single fit does, at `first`; the others differ in kind.
 pub(crate) fn start(
     y: &Mat,
     q: usize,
@@ -95,15 +96,16 @@ pub(crate) fn rotated(x: &Mat, rng: &mut ChaCha8Rng) -> Mat {
     linalg::mul_nt(x, &r)
 }
 
-/// Laplacian eigenmaps: eigenvectors of D^-½ W D^-½ after the first, W with 1 between mutual or one-sided nearest
-/// neighbours, of a part of the rows where there are many, the others at the mean of their nearest ones.
+/// Laplacian eigenmaps: eigenvectors of D^-½ W D^-½ after the first, where W is 1 between rows of which one
+/// is among the other's nearest neighbours. With many rows only a part is decomposed; each other row is
+/// placed at the mean of its nearest ones.
 pub(crate) fn spectral(y: &Mat, q: usize) -> Result<Mat> {
-    /// Rows whose graph is decomposed.
+    /// The most rows in the decomposed graph.
     const MOST: usize = 1000;
     /// Neighbours of a row.
     const NEIGHBOURS: usize = 10;
     let (n, d) = (y.rows(), y.cols());
-    // Missing cells stand at the mean of their column, which is 0 up to scaling.
+    // Missing cells are replaced by the mean of their column, which is 0 up to scaling.
     let value = |i: usize, j: usize| if y[(i, j)].is_nan() { 0.0 } else { y[(i, j)] };
     let square = |a: usize, b: usize| (0..d).map(|j| (value(a, j) - value(b, j)).powi(2)).sum::<f64>();
     let step = n.div_ceil(MOST);
@@ -126,7 +128,7 @@ pub(crate) fn spectral(y: &Mat, q: usize) -> Result<Mat> {
             (w[(a, b)], w[(b, a)]) = (1.0, 1.0);
         }
     }
-    // Parts of the graph that are apart are joined by a little everywhere.
+    // A small weight between all rows joins separate parts of the graph.
     let little = 1e-3 * NEIGHBOURS as f64 / m as f64;
     w.as_mut_slice().iter_mut().for_each(|v| *v += little);
     let root: Vec<f64> = (0..m).map(|i| w.row(i).iter().sum::<f64>().sqrt()).collect();
@@ -163,8 +165,8 @@ pub(crate) fn scale_lengthscales(kernel: &mut dyn Kernel, factor: f64) {
     }
 }
 
-/// `m` rows of x that are far apart: k-means++ seeding, each next row drawn in proportion to its squared
-/// distance from those taken.
+/// `m` rows of x that are far apart by k-means++ seeding: each next row is drawn in proportion to its squared
+/// distance from the drawn rows.
 pub(crate) fn spread_out(x: &Mat, m: usize, rng: &mut ChaCha8Rng) -> Mat {
     let n = x.rows();
     let square =

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Structure};
 use crate::mat::Mat;
 
-/// Inputs X (N×D) and targets Y (N×outputs), both scaled, and the units they came in.
+/// Inputs X (N×D) and targets Y (N×outputs), both scaled, with their original units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Supervised {
     /// X, scaled.
@@ -19,7 +19,7 @@ pub struct Supervised {
 }
 
 impl Supervised {
-    /// Scales inputs and targets as told.
+    /// Scales inputs and targets.
     ///
     /// Errs when there is nothing to learn from, rows differ in number, or a cell is missing or infinite.
     pub fn new(x: &Mat, y: &Mat, inputs: Scale, outputs: Scale) -> Result<Self> {
@@ -52,12 +52,14 @@ impl Supervised {
         Ok((self.inputs.undo_mean(&self.x)?, self.outputs.undo_mean(&self.y)?))
     }
 
-    /// What the log density of the scaled targets lacks to be that of the targets as given.
+    /// The log Jacobian of the scaling: the log density of the targets as given minus that of the scaled
+    /// targets.
     pub fn log_jacobian(&self) -> f64 {
         self.outputs.log_jacobian(&vec![self.y.rows(); self.y.cols()])
     }
 
-    /// The variances of the scaled inputs whose standard deviations, as given, are as large as X.
+    /// The variances of the scaled inputs, from their standard deviations in the units of the data, as large
+    /// as X.
     pub fn input_variances(&self, std: &Mat) -> Result<Mat> {
         if std.shape() != self.x.shape() {
             return Err(Error::shape("standard deviations of the inputs", self.x.shape(), std.shape()));
@@ -88,12 +90,13 @@ fn no_gap(of: &Mat, what: &str) -> Result<()> {
     ))
 }
 
-/// The largest magnitude that a column may have, and the inverse of the smallest: variances, which are squares,
-/// stay in the range of numbers.
+/// The largest magnitude that a column may have; its inverse is the smallest. Variances, which are squares,
+/// then stay in the range of numbers.
 pub const LARGEST: f64 = 1e152;
 
-/// The first cell, row and column, whose magnitude no model can work with: above [`LARGEST`], or the largest of a
-/// column that is not all zero and below its inverse. NaN is a missing cell; infinities are another matter.
+/// Row and column of the first cell out of range: its magnitude is above [`LARGEST`], or it is the largest of
+/// a column that is not all zero and below the inverse of [`LARGEST`]. Missing cells (NaN) and infinities are
+/// not considered.
 ///
 /// ```
 /// use latentgp::{Mat, model::beyond_range};
@@ -114,7 +117,7 @@ pub fn beyond_range(of: &Mat) -> Option<(usize, usize)> {
     None
 }
 
-/// Errs at a cell [`beyond_range`].
+/// Errs where a cell is [`beyond_range`].
 pub(crate) fn check_range(of: &Mat, what: &str) -> Result<()> {
     let Some((i, j)) = beyond_range(of) else { return Ok(()) };
     Err(Error::data(
@@ -127,7 +130,8 @@ pub(crate) fn check_range(of: &Mat, what: &str) -> Result<()> {
     ))
 }
 
-/// Fixes the lengthscales of a stationary kernel by itself, which a free projection of its inputs repeats.
+/// Fixes the lengthscales of a kernel that is stationary and has no parts: beside a free projection of the
+/// inputs they are redundant.
 pub(crate) fn fix_redundant_lengthscales(kernel: &mut dyn Kernel) {
     const STATIONARY: [&str; 3] = ["variance", "lengthscale", "alpha"];
     let leaf = matches!(kernel.structure(), Structure::Leaf);

@@ -1,4 +1,4 @@
-//! Exact regression as one of the regressions, and its part of a model file.
+//! Exact regression as a [`Regressor`], and its part of a model file.
 
 use super::Regression;
 use crate::data::Scaling;
@@ -15,7 +15,7 @@ use crate::param::Param;
 use crate::posterior::Prediction;
 
 impl Regression {
-    /// The inverse of [`store`](Regressor::store), but for the parameters.
+    /// The inverse of [`store`](Regressor::store), without the parameters.
     pub(crate) fn restore(file: &mut ModelFile, own: &Own) -> Result<Box<Self>> {
         let (x, y) = file.take_pairs_of_known_inputs()?;
         let (q, d) = (x.cols(), y.cols());

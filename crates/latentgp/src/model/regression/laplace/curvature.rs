@@ -1,4 +1,4 @@
-//! R = (K + W⁻¹)⁻¹ for a W that may be singular, by factors that are always well conditioned.
+//! R = (K + W⁻¹)⁻¹ for a W that may be singular, from factors that are always well conditioned.
 //!
 //! With D the diagonal part of W, for every latent function
 //!
@@ -28,11 +28,11 @@ struct Half {
     b: Cholesky,
 }
 
-/// R in factors.
+/// R in factored form.
 #[derive(Clone, Debug)]
 pub(super) struct Curvature {
     halves: InlineVec<Half>,
-    /// The factor of Σ E_c, where functions are coupled.
+    /// The Cholesky factor of Σ E_c, where the functions are coupled.
     sum: Option<Cholesky>,
 }
 
@@ -49,7 +49,7 @@ impl Half {
         Ok(Half { root, b })
     }
 
-    /// L⁻¹D^½ t, of columns.
+    /// L⁻¹D^½ t, column by column.
     fn whiten(&self, t: &Mat) -> Mat {
         let mut out = t.clone();
         self.scale_rows(&mut out);
@@ -64,7 +64,7 @@ impl Half {
         }
     }
 
-    /// E t, of columns.
+    /// E t, column by column.
     fn apply(&self, t: &Mat) -> Mat {
         let mut out = self.whiten(t);
         self.b.solve_lt(&mut out);
@@ -134,8 +134,9 @@ impl Curvature {
         r
     }
 
-    /// The covariance of the latent values at each of the points whose covariances with the data are the
-    /// columns of `cross` (N×P), and whose own variances are `prior`: k∗∗ − k∗ᵀRk∗, C×C, a row each.
+    /// The covariance of the latent values at each of P points: k∗∗ − k∗ᵀRk∗, C×C, one row for each point.
+    /// The columns of `cross` (N×P) are the covariances of the points with the data, and `prior` has their
+    /// variances.
     pub(super) fn covariances(&self, cross: &Mat, prior: &[f64]) -> Mat {
         let (points, latents) = (cross.cols(), self.halves.len());
         let place = |c: usize, d: usize| c * latents + d;
@@ -168,7 +169,7 @@ impl Curvature {
                 }
             }
         }
-        // What rounding takes below 0 at points that are known exactly.
+        // Rounding may make variances negative at points that are known exactly.
         for p in 0..points {
             (0..latents).for_each(|c| all[(p, place(c, c))] = all[(p, place(c, c))].max(0.0));
         }

@@ -10,7 +10,7 @@ use crate::likelihood::{Categorical, Observations};
 use crate::mat::Mat;
 use crate::scratch::Buffer;
 
-/// ln p(y | f) and what Newton's method and the gradient need; everything is C×N.
+/// ln p(y | f) and its derivatives for Newton's method and the gradient; every matrix is C×N.
 pub(super) struct Local {
     /// Σ_n ln p(y_n | f_n).
     pub(super) value: f64,
@@ -18,7 +18,7 @@ pub(super) struct Local {
     pub(super) first: Mat,
     /// The diagonal part of W: −∂² ln p, or π.
     pub(super) weight: Mat,
-    /// ∂³ ln p, of one latent function.
+    /// ∂³ ln p, for one latent function.
     third: Buffer<f64>,
 }
 

@@ -8,8 +8,8 @@
 //! f∗ | y ~ N(m + k∗a, k∗∗ − k∗Rk∗ᵀ)
 //! ```
 //!
-//! v carries the mode's dependence on the hyperparameters. Rasmussen & Williams (2006), algorithms 3.1 to 3.4
-//! and 5.1. The approximation is nearly exact for counts and biased for two classes; O(C N³) time.
+//! v accounts for the dependence of the mode on the hyperparameters. Rasmussen & Williams (2006), algorithms
+//! 3.1 to 3.4 and 5.1. The approximation is nearly exact for counts and biased for two classes; O(C N³) time.
 //!
 //! ```
 //! use latentgp::{Mat, kernel::Rbf, likelihood::{Link, Observations}};
@@ -59,14 +59,14 @@ pub struct Laplace {
     pub x: Mat,
     /// y and p(y | f).
     pub observations: Observations,
-    /// The units of X; `None` where inputs meet the kernel as they are.
+    /// The units of X; `None` where inputs are not scaled.
     pub inputs: Option<Scaling>,
 }
 
-/// A weak prior on the variance of a latent function of classes: between 1.4 and 70 with 95 %.
+/// A weak prior on the variance of a latent function of classes: 95 % of it lies between 1.4 and 70.
 pub const VARIANCE_PRIOR: Prior = Prior::LogNormal { mean: std::f64::consts::LN_10, std: 1.0 };
 
-/// The Gaussian at the mode.
+/// The Gaussian approximation at the mode.
 pub struct Approximation<'a> {
     model: &'a Laplace,
     k: Mat,
@@ -74,7 +74,7 @@ pub struct Approximation<'a> {
     log_evidence: f64,
 }
 
-/// Errs unless inputs, observations and kernel fit each other.
+/// Errs unless the sizes of inputs, observations and kernel agree.
 pub(super) fn check_inputs(x: &Mat, observations: &Observations, kernel: &dyn Kernel) -> Result<()> {
     if x.rows() != observations.n() {
         return Err(Error::shape("rows of the inputs", observations.n(), x.rows()));
@@ -88,8 +88,8 @@ pub(super) fn check_inputs(x: &Mat, observations: &Observations, kernel: &dyn Ke
     kernel::check_dim(kernel, x.cols())
 }
 
-/// Starts free lengthscales at √Q: so far are standardised inputs of Q columns from each other, and a process that
-/// sees them as strangers is left at variance 0.
+/// Starts free lengthscales at √Q, the typical distance between standardised inputs of Q columns. With much
+/// shorter ones the rows are uncorrelated, and the fit ends at variance 0.
 pub(super) fn widen(kernel: &mut dyn Kernel, columns: usize) {
     for (name, p) in kernel.params_mut() {
         let start = (if p.len() > 1 { p.len() } else { columns } as f64).sqrt();
@@ -105,11 +105,11 @@ impl Laplace {
         widen(&mut *self.kernel, self.x.cols());
     }
 
-    /// A model of observations at the inputs given, which meet the kernel as they are until
-    /// [`inputs`](Self::inputs) says otherwise, with a prior mean to start from.
+    /// A model of observations at given inputs, which are not scaled unless [`inputs`](Self::inputs) is set,
+    /// with a start of the prior mean.
     ///
-    /// Errs when shapes disagree or a number is outside its domain, and for a likelihood that is not log-concave or has
-    /// parameters, for which there is the sparse model.
+    /// Errs when shapes disagree or a number is outside its domain, and for a likelihood that is not
+    /// log-concave or has parameters; the sparse model takes those.
     pub fn new(x: Mat, observations: Observations, kernel: impl Kernel + 'static) -> Result<Self> {
         check_inputs(&x, &observations, &kernel)?;
         let refuse = |expected: &str| {
@@ -128,11 +128,11 @@ impl Laplace {
         Ok(model)
     }
 
-    /// Sets a prior on those variances of the kernel that are free and have none.
+    /// Sets a prior on the free variances of the kernel that have none.
     ///
-    /// Where classes can be told apart without error, the evidence hardly falls as the variance grows, while the
-    /// Gaussian at the mode becomes far wider than the posterior and probabilities drift to 1/C; a prior such as
-    /// [`VARIANCE_PRIOR`] keeps a fit from going there.
+    /// Where classes are separable, the evidence hardly falls as the variance grows, while the Gaussian at
+    /// the mode becomes far wider than the posterior and probabilities drift to 1/C. A prior such as
+    /// [`VARIANCE_PRIOR`] prevents this.
     pub fn with_variance_prior(mut self, prior: Prior) -> Self {
         for (name, p) in self.kernel.params_mut() {
             if name.rsplit('.').next() == Some("variance") && !p.fixed && p.prior.is_none() {
@@ -142,7 +142,7 @@ impl Laplace {
         self
     }
 
-    /// Finds the mode; everything is predicted from there.
+    /// Finds the mode, from which all predictions are made.
     pub fn approximation(&self) -> Result<Approximation<'_>> {
         let n = self.x.rows();
         let mut k = Mat::zeros(n, n);
@@ -175,7 +175,7 @@ impl Approximation<'_> {
         self.mode.a.t()
     }
 
-    /// The posterior of the latent values at x, N×C, with their covariances where there are several.
+    /// The posterior of the latent values at x, N×C, with covariances where there are several functions.
     pub fn latents(&self, x: &Mat) -> Result<Latents> {
         if x.cols() != self.model.x.cols() {
             return Err(Error::shape("columns of the inputs", self.model.x.cols(), x.cols()));
@@ -189,7 +189,7 @@ impl Approximation<'_> {
         }
     }
 
-    /// The same at inputs that are scaled already.
+    /// [`latents`](Self::latents) at scaled inputs.
     fn scaled_latents(&self, x: &Mat) -> Result<Latents> {
         let (n, rows, latents) = (x.rows(), part_rows(x.rows()), self.mode.a.rows());
         let part = |i: usize| self.latents_block(&x.slice_rows(i * rows, (i * rows + rows).min(n)));
@@ -233,7 +233,7 @@ impl Approximation<'_> {
         self.model.observations.rates(&self.latents(x)?)
     }
 
-    /// *Sets* the total gradient of the log evidence, the mode's own movement included.
+    /// *Sets* the total gradient of the log evidence, including the dependence of the mode on the parameters.
     fn gradient(&self, grad: &mut [f64]) -> Result<()> {
         let (mode, n) = (&self.mode, self.k.rows());
         let latents = mode.a.rows();
@@ -302,10 +302,11 @@ impl Model for Laplace {
         Ok(at.log_evidence)
     }
 
-    /// Of the latent functions; covariances between classes are only in [`Approximation::latents`].
+    /// The posterior of the latent functions; covariances between classes are only in
+    /// [`Approximation::latents`].
     fn posterior(&self) -> Result<Posterior> {
         let at = self.approximation()?;
-        // R needs no factor of K, which may have none: L is the identity.
+        // R needs no factor of K, which may be singular: L is the identity.
         let l = Cholesky::new(&Mat::eye(self.x.rows()), "the identity")?;
         let factors = (0..self.observations.latents())
             .map(|c| {

@@ -5,11 +5,11 @@
 //! r = ∇ ln p − a                a ← a + t(I − (K + W⁻¹)⁻¹K)r
 //! ```
 //!
-//! That is the usual a ← (I + WK)⁻¹(W(f − m) + ∇ ln p) without its cancellation: the step is computed from the
-//! residual r, so that its rounding shrinks with it.
+//! This equals the usual a ← (I + WK)⁻¹(W(f − m) + ∇ ln p) without its cancellation: the step is computed
+//! from the residual r, so that its rounding error shrinks with it.
 //!
-//! ψ is concave, so that the direction always climbs; t is halved until ψ rises by a part of what its slope
-//! promises, and a step that leaves the numbers is halved like any other.
+//! ψ is concave, so that the direction always ascends. t is halved until ψ rises by a part of what its slope
+//! predicts; a step that overflows is halved too.
 
 use super::curvature::Curvature;
 use super::local::Local;
@@ -20,26 +20,26 @@ use crate::mat::Mat;
 
 const MAX_STEPS: usize = 200;
 const MAX_HALVINGS: i32 = 80;
-/// The part of the promised rise that a step must bring.
+/// The part of the predicted rise that a step must reach.
 const RISE: f64 = 1e-4;
-/// Steps that promise to raise ψ by less than this are the last: the next one would promise its square.
+/// A step whose predicted rise of ψ is below this is the last: the next rise would be about its square.
 const PROMISE: f64 = 1e-18;
-/// What rounding may take from ψ.
+/// The rounding error of ψ, relative.
 const ROUNDING: f64 = 1e-13;
-/// Where rounding stops the climb, this is still a mode.
+/// Where rounding stops the ascent, a predicted rise below this still counts as a mode.
 const ACCEPTABLE: f64 = 1e-7;
 
-/// Where ψ is highest.
+/// The mode of ψ.
 pub(super) struct Mode {
     /// K⁻¹(f − m), C×N.
     pub(super) a: Mat,
     /// f, C×N.
     pub(super) f: Mat,
-    /// The likelihood there.
+    /// The likelihood at the mode.
     pub(super) local: Local,
-    /// Its curvature there.
+    /// The curvature of the likelihood at the mode.
     pub(super) curvature: Curvature,
-    /// ψ.
+    /// ψ at the mode.
     pub(super) value: f64,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn mode(of: &Observations, k: &Mat, mean: &[f64]) -> Result<Mode> {
         }
         let scale = 1.0 + value.abs();
         let small = promise <= PROMISE * scale;
-        // Promises shrink at every step of a converging climb until they are nothing but rounding.
+        // Predicted rises shrink at every step of a converging ascent, until they are rounding error alone.
         let stalled = promise <= ACCEPTABLE * scale && promise >= 0.25 * last_promise;
         last_promise = promise;
         let taken = (0..MAX_HALVINGS).find_map(|halvings| {

@@ -1,4 +1,4 @@
-//! Laplace's approximation as one of the regressions, and its part of a model file.
+//! Laplace's approximation as a regression, and its part of a model file.
 
 use super::Laplace;
 use crate::error::Result;
@@ -11,7 +11,7 @@ use crate::model::regression::regressor::{averaged_classes, given_inputs, observ
 use crate::model::{Answers, Model, Regressor};
 
 impl Laplace {
-    /// The inverse of [`store`](Regressor::store), but for the parameters.
+    /// The inverse of [`store`](Regressor::store), without the parameters.
     pub(crate) fn restore(file: &mut ModelFile, own: &Own) -> Result<Box<Self>> {
         let (x, observations, inputs) = file.take_observed()?;
         let kernel = file.kernel(own, x.cols())?;
@@ -52,7 +52,7 @@ impl Regressor for Laplace {
         Some(&self.observations)
     }
 
-    /// The approximation knows how the functions of classes vary together, which a posterior does not.
+    /// The approximation has the covariances between the latent functions of classes, unlike a posterior.
     fn predict(&self, x: &Mat, var: Option<&Mat>) -> Result<Answers> {
         let several = self.observations.latents() > 1;
         match var {

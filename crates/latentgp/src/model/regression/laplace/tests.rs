@@ -1,4 +1,4 @@
-//! Gradients by differences, limits, and inputs that go wrong.
+//! Gradients by finite differences, limits, and invalid input.
 
 use super::*;
 use crate::check::{self, relative_error};

@@ -1,4 +1,4 @@
-//! Sparse regression as one of the regressions, and its part of a model file.
+//! Sparse regression as a [`Regressor`], and its part of a model file.
 
 use super::SparseRegression;
 use crate::data::Scaling;
@@ -15,7 +15,7 @@ use crate::param::Param;
 use crate::posterior::Posterior;
 
 impl SparseRegression {
-    /// The inverse of [`store`](Regressor::store), but for the parameters.
+    /// The inverse of [`store`](Regressor::store), without the parameters.
     pub(crate) fn restore(file: &mut ModelFile, own: &Own) -> Result<Box<Self>> {
         let (x, y) = file.take_pairs()?;
         let (q, d) = (x.cols(), y.cols());
@@ -37,7 +37,7 @@ impl SparseRegression {
         }))
     }
 
-    /// What is known of new inputs in the units of the data, where that is more than numbers with variances.
+    /// The prior of new inputs in the units of the data; `None` where all are numbers with variances.
     fn uncertain(&self, x: &Mat, var: Option<&Mat>) -> Result<Option<Gaussians>> {
         let inferred = var.is_some() && self.x.treatment() == Treatment::Inferred;
         match inferred || self.x.latent() > 0 || x.as_slice().iter().any(|v| v.is_nan()) {

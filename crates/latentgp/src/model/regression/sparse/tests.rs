@@ -54,7 +54,7 @@ fn inducing_inputs_at_the_data_make_it_exact_and_fewer_a_lower_bound() {
     }
 }
 
-/// log N(y | 0, KxzKzz⁻¹Kzx + σ²I) − tr(Kxx − KxzKzz⁻¹Kzx)/2σ² of one output, by a matrix of all rows.
+/// log N(y | 0, KxzKzz⁻¹Kzx + σ²I) − tr(Kxx − KxzKzz⁻¹Kzx)/2σ² of one output, from N×N matrices.
 fn by_rows(model: &SparseRegression) -> f64 {
     let (x, z, noise) = (&model.x.given().mean, &model.z.value, model.noise.get());
     let (n, m) = (x.rows(), z.rows());
@@ -88,7 +88,7 @@ fn crowded_inducing_inputs_and_little_noise_keep_the_digits() {
     }
 }
 
-/// Posteriors of all cells with errors at their priors.
+/// Sets the posteriors of all uncertain cells to their priors.
 fn at_priors(mut model: SparseRegression) -> SparseRegression {
     model.x.read.offset.value.fill(0.0);
     model.x.read.ratio.value.fill(1.0);
@@ -131,7 +131,7 @@ fn boundless_errors_of_the_inputs_are_missing_cells() {
     };
     let (missing, mut wide) = (make(&holed, None), make(&x, Some(std)));
     wide.z = missing.z.clone();
-    // The same posteriors, relative to priors that are the same by now.
+    // Both models then have the same posteriors relative to the same priors.
     wide.x.read.ratio.value.fill(missing.x.var.get() / missing.x.prior.var[(0, 0)]);
     let (a, b) = (missing.log_evidence(None).unwrap(), wide.log_evidence(None).unwrap());
     assert!((a - b).abs() < 1e-9 * a.abs(), "{a} against {b}");
@@ -156,7 +156,7 @@ fn with_every_cell_latent_it_is_the_bayesian_gplvm() {
     check::model(&model, GRADIENT).unwrap();
 }
 
-/// One row of a curve is known up to an error; its y is a little off the curve.
+/// A curve with one uncertain row, whose y is slightly off the curve.
 fn one_uncertain() -> (SparseRegression, Regression, Gaussians) {
     let mut x = Mat::from_fn(12, 1, |i, _| 0.35 * i as f64);
     let y = Mat::from_fn(12, 1, |i, _| (1.2 * x[(i, 0)]).sin() + 0.02 * (5.0 * i as f64).cos());
@@ -175,7 +175,7 @@ fn one_uncertain() -> (SparseRegression, Regression, Gaussians) {
     (model, exact, prior)
 }
 
-/// ln ∫ N(x | m, p) exp(f(x)) dx, and mean and variance of x under the integrand.
+/// ln ∫ N(x | m, p) exp(f(x)) dx, and the mean and variance of x under the normalised integrand.
 fn integral(m: f64, p: f64, mut f: impl FnMut(f64) -> f64) -> (f64, f64, f64) {
     let nodes: Vec<(f64, f64)> = (-300..=300)
         .map(|k| {
@@ -224,7 +224,7 @@ fn the_input_of_a_new_row_is_that_of_quadrature() {
     let (found, spread) = (q.mean[(0, 0)], q.var[(0, 0)]);
     assert!((found - mean).abs() < 0.15 * var.sqrt(), "{found} against {mean} ± {}", var.sqrt());
     assert!((spread / var - 1.0).abs() < 0.2, "{spread} against {var}");
-    // Without an error nothing is inferred, without y there is the prior.
+    // Without an error the input is returned as it is; without y the posterior is the prior.
     let both = Mat::column(&[x, x]);
     let q = model.infer_inputs(&both, Some(&Mat::column(&[0.0, s2])), &Mat::column(&[y, f64::NAN])).unwrap();
     assert_eq!((q.mean[(0, 0)], q.var[(0, 0)]), (x, 0.0));
@@ -235,7 +235,7 @@ fn the_input_of_a_new_row_is_that_of_quadrature() {
 
 #[test]
 fn inferred_and_averaged_inputs_agree_where_y_says_nothing_of_them() {
-    // A line so flat that its noise hides where on it an input lies.
+    // The line is so flat that noise hides the position of an input.
     let x = Mat::from_fn(80, 1, |i, _| 0.05 * i as f64 - 2.0);
     let y = Mat::from_fn(80, 1, |i, _| 0.3 * x[(i, 0)] + 1.5 * (37.0 * i as f64).sin());
     let fitted = |treatment| {
@@ -264,7 +264,7 @@ fn holed() -> SparseRegression {
     SparseRegression::new(x, Some(std), y, Rbf::new(2) + Linear::new(2), &options(5)).unwrap()
 }
 
-/// Every kind of cell at once, away from every special point.
+/// A model with every kind of cell, at generic parameters.
 fn every_cell(learn: Vec<usize>, latent: usize) -> SparseRegression {
     let given = holed();
     let uncertain = InputOptions { learn, latent, ..Default::default() };

@@ -6,17 +6,17 @@
 //! F = fitc(Y, diag k(XPᵀ), k(XPᵀ, Z), k(Z, Z), σ²)     P̄ = (∂F/∂(XPᵀ))ᵀX
 //! ```
 //!
-//! Inputs that are known up to errors of variance R (N×D) have the covariance that the kernel has on average,
+//! For inputs with errors of variance R (N×D) the covariance is the expectation of the kernel,
 //!
 //! ```text
 //! x̃_n ~ N(x_n, diag R_n):   F = fitc(Y, ψ0, Ψ1, k(Z, Z), σ²),  the projected input N(Px_n, diag S_n),  S = R(P∘P)ᵀ
 //! ```
 //!
-//! which is Gaussian with the first two moments of y; correlations that such errors make between directions are left
-//! out.
+//! which is the Gaussian with the first two moments of y; the correlations that such errors cause between
+//! directions are neglected.
 //!
-//! With P = I, fixed, it is plain FITC regression ([`SpgpDr::fitc`]). The evidence is that of the data as
-//! given: the Jacobian of the scaling is in it.
+//! With P = I, fixed, it is plain FITC regression ([`SpgpDr::fitc`]). The evidence is for the data as given:
+//! it includes the Jacobian of the scaling.
 
 mod regressor;
 mod training;
@@ -56,16 +56,16 @@ pub struct SpgpDr {
     pub x_var: Option<Mat>,
 }
 
-/// What the evidence is made from.
+/// The quantities from which the evidence is computed.
 struct Parts {
-    /// Variances are 0 where inputs are certain.
+    /// The projected inputs; variances are 0 where inputs are certain.
     latent: Gaussians,
     kzz: Cholesky,
     fitc: Fitc,
 }
 
 impl SpgpDr {
-    /// A model at the projection (K×D) and the inducing inputs (M×K) given.
+    /// A model with a given projection (K×D) and inducing inputs (M×K).
     ///
     /// Errs when shapes disagree or a value is outside its domain.
     pub fn new(data: Supervised, kernel: impl Kernel + 'static, p: Mat, z: Mat, noise: f64) -> Result<Self> {
@@ -89,7 +89,7 @@ impl SpgpDr {
         Ok(model)
     }
 
-    /// Plain FITC regression: the projection is the identity, and stays it.
+    /// Plain FITC regression: the projection is the identity, fixed.
     pub fn fitc(data: Supervised, kernel: impl Kernel + 'static, z: Mat, noise: f64) -> Result<Self> {
         let p = Mat::eye(data.x.cols());
         let mut model = Self::new(data, kernel, p, z, noise)?;
@@ -118,7 +118,7 @@ impl SpgpDr {
         Ok(Parts { latent, kzz, fitc })
     }
 
-    /// k(x, Z) and k(x, x).
+    /// k(x, Z) and k(x, x) of certain inputs.
     fn certain_rows(&self, x: &Mat) -> (Mat, Mat) {
         let (mut kxz, mut diag) = (Mat::zeros(x.rows(), self.z.value.rows()), Mat::zeros(x.rows(), 1));
         self.kernel.cross(x, &self.z.value, &mut kxz);
@@ -126,7 +126,8 @@ impl SpgpDr {
         (kxz, diag)
     }
 
-    /// P̄ from the adjoints of Kxz and of the diagonal; adds to those of the kernel's parameters and of Z.
+    /// P̄ from the adjoints of Kxz and of the diagonal; adds the gradients in the kernel's parameters and in
+    /// Z.
     fn rows_adjoint(
         &self,
         latent: &Gaussians,
@@ -179,7 +180,7 @@ impl Parameterized for SpgpDr {
 }
 
 impl Model for SpgpDr {
-    /// The Jacobian of the scaling.
+    /// The log Jacobian of the scaling.
     fn constant(&self) -> f64 {
         self.data.log_jacobian()
     }
@@ -235,7 +236,8 @@ mod tests {
     use crate::linalg;
 
     const GRADIENT: f64 = 1e-7;
-    /// Of what is equal in exact arithmetic, with no jitter and a kernel matrix of condition 1e6 or less.
+    /// Tolerance for quantities that are equal in exact arithmetic, with no jitter and a kernel matrix of
+    /// condition number at most 1e6.
     const EQUAL: f64 = 1e-9;
 
     fn data(n: usize, d: usize) -> Supervised {

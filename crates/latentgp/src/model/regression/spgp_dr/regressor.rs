@@ -1,4 +1,4 @@
-//! SPGP-DR as one of the regressions, and its part of a model file.
+//! SPGP-DR as a regression, and its part of a model file.
 
 use super::SpgpDr;
 use crate::data::Scaling;
@@ -11,7 +11,7 @@ use crate::model::{Jitter, Regressor};
 use crate::param::Param;
 
 impl SpgpDr {
-    /// The inverse of [`store`](Regressor::store), but for the parameters.
+    /// The inverse of [`store`](Regressor::store), without the parameters.
     pub(crate) fn restore(file: &mut ModelFile, own: &Own) -> Result<Box<Self>> {
         let (data, x_var) = file.take_supervised()?;
         let (p, z) = (file.tensor("p")?.clone(), file.tensor("z")?.clone());

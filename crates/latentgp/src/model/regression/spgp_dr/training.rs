@@ -1,8 +1,8 @@
 //! From a table to a fitted SPGP-DR, or to plain FITC: the start and the restarts.
 //!
-//! Inputs and targets are scaled; P starts at the principal directions of the inputs or at random ones, so
-//! long that a projected input is about one lengthscale away from another whatever K; Z starts at projected
-//! rows that are far apart. Restarts, which run in parallel, draw P and Z afresh; the best evidence is kept.
+//! Inputs and targets are scaled. P starts at the principal directions of the inputs or at random ones, with
+//! a length that puts projected inputs about one lengthscale apart for any K. Z starts at projected rows that
+//! are far apart. Restarts, which run in parallel, draw P and Z afresh; the best evidence is kept.
 
 use crate::data::Scale;
 use crate::error::{Result, at_least_one};
@@ -19,12 +19,12 @@ use rand_chacha::ChaCha8Rng;
 /// Where the projection starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProjectionStart {
-    /// At the principal directions of the inputs; at random ones where there are no more, and in restarts.
+    /// At the principal directions of the inputs; at random directions beyond their number and in restarts.
     #[default]
     Pca,
     /// At random directions.
     Random,
-    /// At the identity, where it stays: plain FITC regression.
+    /// At the identity, fixed: plain FITC regression.
     Identity,
 }
 
@@ -43,7 +43,7 @@ pub enum ProjectionStart {
 /// ```
 #[derive(Clone, Debug)]
 pub struct SpgpDrTraining {
-    /// K, directions; with the identity as projection there are as many as inputs, and this is not used.
+    /// K, directions; not used with the identity as projection, which has as many as inputs.
     pub latent_dim: usize,
     /// M, inducing inputs; at most as many as rows are used.
     pub inducing: usize,
@@ -57,9 +57,10 @@ pub struct SpgpDrTraining {
     pub noise: f64,
     /// Most iterations.
     pub max_iterations: usize,
-    /// Runs to their end from different starts; where there is more than one, nothing is raced.
+    /// Full runs from different starts; with more than one there is no race.
     pub restarts: usize,
-    /// How hard the best optimum is looked for; a [`Recipe`](crate::recipe::Recipe) asks for [`Effort::Normal`].
+    /// How hard the fit looks for the best optimum; a [`Recipe`](crate::recipe::Recipe) asks for
+    /// [`Effort::Normal`].
     pub effort: Effort,
     /// Seed of the starts.
     pub seed: u64,
@@ -97,7 +98,7 @@ impl SpgpDrTraining {
         self.fit_uncertain(x, None, y, kernel, watch)
     }
 
-    /// The same for inputs with known standard deviations, as large as x; see [`SpgpDr::x_var`].
+    /// [`fit`](Self::fit) for inputs with known standard deviations, as large as x; see [`SpgpDr::x_var`].
     pub fn fit_uncertain(
         &self,
         x: &Mat,
@@ -194,7 +195,7 @@ fn random(k: usize, d: usize, rng: &mut ChaCha8Rng) -> Mat {
 
 /// Leading principal directions, scaled so that each projection has the variance 1/K.
 fn principal(x: &Mat, k: usize, rng: &mut ChaCha8Rng) -> Result<Mat> {
-    /// Directions with less than this part of the leading variance are as good as random.
+    /// Directions with less than this part of the leading variance are replaced by random ones.
     const NEGLIGIBLE: f64 = 1e-10;
     let (n, d) = (x.rows(), x.cols());
     let (values, vectors) = linalg::eigh(&linalg::mul_tn(x, x))?;
@@ -221,7 +222,7 @@ mod tests {
 
     const QUIET: &OnIteration<'static> = &|_| ControlFlow::Continue(());
 
-    /// y = sin(2 w·x) with five inputs in units of their own.
+    /// y = sin(2 w·x) with five inputs in different units.
     fn table(n: usize) -> (Mat, Mat) {
         let x = Mat::from_fn(n, 5, |i, j| ((i * 13 + j * 29) as f64 * 0.618).fract() * 10f64.powi(j as i32));
         let along = |i: usize| x[(i, 0)] - x[(i, 2)] / 100.0;

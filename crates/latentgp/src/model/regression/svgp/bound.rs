@@ -11,7 +11,7 @@
 //!
 //! with λ the parameters of the likelihood.
 //!
-//! ĀAᵀ follows from Aḡ_c and H_c, so that nothing of a block is kept but these sums.
+//! ĀAᵀ follows from Aḡ_c and H_c, so that only these sums are kept of a block.
 
 use super::Svgp;
 use crate::blocks::{self, Parts, part_rows};
@@ -26,7 +26,7 @@ use crate::param;
 use crate::scratch::Buffer;
 use std::ops::Range;
 
-/// What all blocks share.
+/// The matrices that all blocks share.
 struct Shared {
     l: Cholesky,
     /// T_c.
@@ -55,7 +55,7 @@ struct Sums {
     /// λ̄.
     lambda: Buffer<f64>,
     z: Mat,
-    /// Of the rows of the block, where they are uncertain.
+    /// The gradient in the rows of the block, where inputs are uncertain.
     x: Option<Mat>,
 }
 
@@ -91,7 +91,7 @@ impl Shared {
             mean.row_mut(c).iter_mut().for_each(|f| *f += model.mean.as_slice()[c]);
             let seen = linalg::mul_tn(&self.roots[c], &a);
             let out = var.row_mut(c);
-            // Rounding may take what A leaves of the prior below 0.
+            // Rounding may make the conditional prior variance negative.
             out.iter_mut().zip(&prior).for_each(|(v, p)| *v = p.max(0.0));
             for j in 0..m {
                 out.iter_mut().zip(seen.row(j)).for_each(|(v, s)| *v += s * s);
@@ -101,8 +101,9 @@ impl Shared {
     }
 }
 
-/// Σ E[ln p] over the rows of a block, where i is `row(i)`; *sets* its derivatives in means and variances, and *adds*
-/// those in the parameters of the likelihood to `lambda`, which may be empty where they are not asked for.
+/// Σ E[ln p] over the rows of a block, where row i of the block is `row(i)` of the data. *Sets* its
+/// derivatives in means and variances, and *adds* the derivatives in the likelihood's parameters to `lambda`,
+/// which is empty where they are not needed.
 fn expected(model: &Svgp, row: &dyn Fn(usize) -> usize, at: &mut Block, lambda: &mut [f64]) -> Result<f64> {
     let mut value = 0.0;
     let points = model.uncertain.as_ref();
@@ -146,7 +147,7 @@ fn expected(model: &Svgp, row: &dyn Fn(usize) -> usize, at: &mut Block, lambda: 
     }
 }
 
-/// What `then` makes of each block of the rows listed, or of all, in their order.
+/// Applies `then` to each block of the listed rows, or of all rows, and returns the results in order.
 fn each_block<T: Send>(
     x: &Mat,
     listed: Option<&[usize]>,
@@ -185,7 +186,7 @@ pub(super) fn value(model: &Svgp) -> Result<f64> {
     }
 }
 
-/// The bound and its gradient; of some rows, an estimate of that of all.
+/// The bound and its gradient; with `rows`, an estimate of both from these rows.
 pub(super) fn gradient(model: &Svgp, rows: Option<&[usize]>, grad: &mut [f64]) -> Result<f64> {
     let shared = Shared::new(model)?;
     let inputs = model.current();
@@ -238,7 +239,7 @@ impl Sums {
     }
 }
 
-/// `at` holds ḡ and s̄ in the place of means and variances.
+/// The sums of a block; `at` holds ḡ and s̄ instead of means and variances.
 fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64, lambda: Buffer<f64>) -> Sums {
     let (latents, b) = (at.mean.rows(), at.x.rows());
     let z = &model.z.value;
@@ -266,7 +267,7 @@ fn sums(model: &Svgp, shared: &Shared, at: Block, value: f64, lambda: Buffer<f64
     Sums { value, mean: linalg::mul_nt(&at.mean, &at.a), h, m_bar, theta, lambda, z: z_bar, x: x_bar }
 }
 
-/// From the sums over all rows to the gradient, in the order of the parameters.
+/// Computes the gradient from the sums over all rows, in the order of the parameters.
 fn write(model: &Svgp, shared: &Shared, total: &mut Sums, grad: &mut [f64]) {
     let (latents, m) = (shared.roots.len(), model.z.value.rows());
     // ĀAᵀ.

@@ -6,11 +6,11 @@
 //! ELBO = Σ_n E_q[ln p(y_n | f_n)] − ½ Σ_c (‖μ_c‖² + ‖T_c‖² − M − 2 Σ ln T_c,jj)
 //! ```
 //!
-//! Hensman, Matthews & Ghahramani (2015), with whitened inducing variables, in which the posterior changes
-//! little while the kernel does. Expectations are Gauss-Hermite sums for one latent function and means over
-//! fixed quasi-Monte Carlo nodes for classes, so that the bound is a smooth function for L-BFGS. With
-//! [`MiniBatch`] every gradient sees some of the rows, for Adam. Memory is O(NM + CM²); rows go in blocks,
-//! with the same digits on any number of threads.
+//! Hensman, Matthews & Ghahramani (2015), with whitened inducing variables, whose posterior changes little
+//! with the kernel. Expectations are Gauss-Hermite sums for one latent function and means over fixed
+//! quasi-Monte Carlo nodes for classes, so that the bound is a smooth function for L-BFGS. With [`MiniBatch`]
+//! every gradient uses some of the rows, for Adam. Memory is O(NM + CM²); rows are processed in blocks, and
+//! results do not depend on the number of threads.
 //!
 //! ```
 //! use latentgp::{Mat, kernel::Rbf, likelihood::Observations};
@@ -54,12 +54,12 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::borrow::Cow;
 
-/// Points of the Gauss-Hermite rule behind an expected log density.
+/// Points of the Gauss-Hermite rule for an expected log density.
 const POINTS: usize = 20;
-/// Nodes behind an expected log softmax.
+/// Nodes for an expected log softmax.
 const SAMPLES: usize = 128;
 
-/// Gradients from some of the rows, drawn anew for every step.
+/// Gradients from a batch of rows, drawn anew for every step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MiniBatch {
     /// Rows of a batch.
@@ -83,35 +83,35 @@ pub struct Svgp {
     pub q_diagonal: Param,
     /// T below its diagonal, row after row, C × M(M − 1)/2.
     pub q_lower: Param,
-    /// X, N×Q, scaled; of uncertain inputs points around them, row after row, as they were at the start.
+    /// X, N×Q, scaled; for uncertain inputs the points around each row, row after row, at the start.
     pub x: Mat,
-    /// Uncertain inputs with posteriors, from which the points follow.
+    /// The posteriors of uncertain inputs, which determine the points.
     pub uncertain: Option<PointInputs>,
-    /// y and p(y | f), at every point.
+    /// y and p(y | f) at every point.
     pub observations: Observations,
-    /// The units of X; `None` where inputs meet the kernel as they are.
+    /// The units of X; `None` where inputs are not scaled.
     pub inputs: Option<Scaling>,
     /// Added to the diagonal of Kzz.
     pub jitter: f64,
-    /// How much each row counts: 1, or 1/S where every observation is there at S possible inputs of the same weight.
+    /// The weight of each row: 1, or 1/S where every observation is repeated at S points of equal weight.
     pub weight: f64,
-    /// For gradients from some of the rows; the bound without a gradient is always that of all rows.
+    /// The batches for stochastic gradients; without a gradient the bound always sums over all rows.
     pub batch: Option<MiniBatch>,
     rows: Option<Vec<usize>>,
     rule: Quadrature,
     nodes: Mat,
 }
 
-/// Inputs with posteriors, and the points around them at which every observation is, each with its weight.
+/// Inputs with posteriors, and the weighted points around them at which every observation is repeated.
 #[derive(Clone, Debug)]
 pub struct PointInputs {
     /// q(X), scaled.
     pub x: UncertainInputs,
-    /// The columns that are uncertain somewhere.
+    /// The columns that are uncertain in some row.
     columns: Vec<usize>,
-    /// Nodes in these columns.
+    /// The nodes in these columns.
     nodes: Mat,
-    /// Their weights.
+    /// The weights of the nodes.
     weights: Vec<f64>,
     /// y of every row.
     rows: Observations,
@@ -127,12 +127,12 @@ impl PointInputs {
         PointInputs { columns, nodes, weights, x, rows: rows.clone() }
     }
 
-    /// Points of each row.
+    /// The number of points of each row.
     fn count(&self) -> usize {
         self.weights.len()
     }
 
-    /// How much a point counts.
+    /// The weight of a point.
     fn weight(&self, point: usize) -> f64 {
         self.weights[point % self.count()]
     }
@@ -152,7 +152,8 @@ impl PointInputs {
         all
     }
 
-    /// From the gradients of the points to those of the parameters, −KL included, which are written to `slots`; the KL.
+    /// Writes the gradients in the parameters, −KL included, to `slots`, given the gradients in the points;
+    /// returns the KL.
     fn pull(&self, points_bar: &Mat, slots: &mut [f64]) -> Result<f64> {
         let (q, each) = (self.x.gaussians(), self.count());
         let (mut mean, mut var) = (Mat::zeros(q.n(), q.dim()), Mat::zeros(q.n(), q.dim()));
@@ -193,8 +194,8 @@ impl Svgp {
         widen(&mut *self.kernel, self.x.cols());
     }
 
-    /// A model with `inducing` inputs (at most one a row), which start at rows that are far apart; q(v) starts
-    /// at the prior.
+    /// A model with `inducing` inputs (at most one for each row), which start at rows that are far apart;
+    /// q(v) starts at the prior.
     ///
     /// Errs when shapes disagree or a number is outside its domain.
     pub fn new(
@@ -210,9 +211,9 @@ impl Svgp {
         Self::at(x, observations, kernel, z)
     }
 
-    /// The same at inputs that are known up to Gaussian errors: every observation is there at the points of the
-    /// unscented rule, two for each column with errors and of the same weight, so that E_q(x)[E_q(f)[log p(y | f(x))]] is
-    /// in the bound.
+    /// [`new`](Self::new) for inputs with Gaussian errors: every observation is repeated at the points of the
+    /// unscented rule, two for each column with errors and of equal weight, so that the bound contains
+    /// E_q(x)[E_q(f)[log p(y | f(x))]].
     pub fn uncertain(
         q: &Gaussians,
         observations: &Observations,
@@ -227,8 +228,8 @@ impl Svgp {
         Ok(model)
     }
 
-    /// The same where every uncertain cell has a posterior, which is fitted with −KL in the bound; a row has a point at its
-    /// mean too.
+    /// [`uncertain`](Self::uncertain) with a posterior for every uncertain cell, which is fitted with −KL in
+    /// the bound; each row has a further point at its mean.
     pub fn inferred(
         x: UncertainInputs,
         observations: &Observations,
@@ -243,7 +244,7 @@ impl Svgp {
         Ok(model)
     }
 
-    /// A model with the inducing inputs given, M×Q.
+    /// A model with given inducing inputs, M×Q.
     pub fn at(x: Mat, observations: Observations, kernel: impl Kernel + 'static, z: Mat) -> Result<Self> {
         check_inputs(&x, &observations, &kernel)?;
         if z.cols() != x.cols() || z.rows() == 0 {
@@ -276,7 +277,8 @@ impl Svgp {
         Ok(model)
     }
 
-    /// Sets the nodes of the expectations: points of Gauss-Hermite (1 to 64), and of quasi-Monte Carlo.
+    /// Sets the numbers of nodes of the expectations: Gauss-Hermite points (1 to 64) and quasi-Monte Carlo
+    /// nodes.
     pub fn set_nodes(&mut self, points: usize, samples: usize) -> Result<()> {
         self.rule = Quadrature::new(points)?;
         if let Observations::Classes { likelihood, .. } = &self.observations {
@@ -296,13 +298,13 @@ impl Svgp {
         })
     }
 
-    /// X as the bound sees it now.
+    /// X at the current posteriors.
     fn current(&self) -> Cow<'_, Mat> {
         self.uncertain.as_ref().map_or(Cow::Borrowed(&self.x), |u| Cow::Owned(u.points()))
     }
 
-    /// The posterior of the true inputs of new rows, scaled, from their priors and what was observed there; NaN is a missing
-    /// observation. Each row stands on its own.
+    /// The posterior of the true inputs of new rows, scaled, given their priors and observations; NaN is a
+    /// missing observation. Rows are independent of each other.
     fn infer_scaled(&self, prior: &Gaussians, y: &Mat) -> Result<Gaussians> {
         if y.rows() != prior.n() || y.cols() != 1 {
             return Err(Error::shape("outputs of the new rows", format!("{} × 1", prior.n()), y.shape()));
@@ -352,7 +354,7 @@ impl Svgp {
         Ok(self.posterior()?.predict(x)?.into())
     }
 
-    /// The same at uncertain inputs, by moments.
+    /// The posterior of the latent values at uncertain inputs, by moments.
     pub fn latents_uncertain(&self, q: &Gaussians) -> Result<Latents> {
         Ok(self.posterior()?.predict_uncertain(q)?.into())
     }
@@ -421,7 +423,7 @@ impl Parameterized for Svgp {
 }
 
 impl Model for Svgp {
-    /// The bound; with a gradient and a [`MiniBatch`] its estimate from the rows drawn last, else of all rows.
+    /// The bound over all rows; with a gradient and a [`MiniBatch`], its estimate from the current batch.
     fn varying_evidence(&self, grad: Option<&mut [f64]>) -> Result<f64> {
         match grad {
             None => bound::value(self),
@@ -431,7 +433,7 @@ impl Model for Svgp {
 
     fn constant(&self) -> f64 {
         match &self.uncertain {
-            // The points of a row have weights that sum to 1.
+            // The weights of a row's points sum to 1.
             Some(points) => points.rows.log_jacobian(),
             None => self.weight * self.observations.log_jacobian(),
         }
@@ -464,7 +466,7 @@ impl Model for Svgp {
         })
     }
 
-    /// As in a [sparse regression](crate::model::SparseRegression).
+    /// The starts of a [sparse regression](crate::model::SparseRegression).
     fn another_start(&mut self, restart: usize) -> bool {
         let other = (1..=2).contains(&restart) && self.uncertain.as_ref().is_some_and(|u| u.x.has_errors());
         if other {

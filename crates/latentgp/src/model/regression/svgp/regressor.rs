@@ -1,4 +1,4 @@
-//! The sparse variational process as one of the regressions, and its part of a model file.
+//! The sparse variational process as a regression, and its part of a model file.
 
 use super::{PointInputs, Svgp};
 use crate::data::Scaling;
@@ -15,7 +15,7 @@ use crate::model::{Answers, Jitter, Model, Regressor, UncertainInputs};
 use crate::posterior::Posterior;
 
 impl Svgp {
-    /// The inverse of [`store`](Regressor::store), but for the parameters.
+    /// The inverse of [`store`](Regressor::store), without the parameters.
     pub(crate) fn restore(file: &mut ModelFile, own: &Own) -> Result<Box<Self>> {
         let (x, observations, inputs) = file.take_observed()?;
         let z = file.tensor("z")?.clone();
@@ -152,7 +152,7 @@ impl Svgp {
         self.inputs.as_ref().map(|s| without_latent_units(s, latent))
     }
 
-    /// What is known of new inputs, scaled.
+    /// The priors of new inputs, scaled.
     fn priors(&self, x: &Mat, var: Option<&Mat>) -> Result<Gaussians> {
         match &self.uncertain {
             Some(u) => u.x.priors_in(self.observed_units().as_ref(), x, var),

@@ -1,11 +1,11 @@
-//! Where inducing inputs start.
+//! The start of the inducing inputs.
 
 use crate::mat::Mat;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// `m` different rows of x that are far apart: k-means++ seeding, each next row drawn in proportion to its
-/// squared distance from those taken.
+/// `m` different rows of x that are far apart by k-means++ seeding: each next row is drawn in proportion to
+/// its squared distance from the drawn rows.
 pub(super) fn spread_out(x: &Mat, m: usize, rng: &mut ChaCha8Rng) -> Mat {
     let n = x.rows();
     let mut nearest = vec![f64::INFINITY; n];
@@ -14,10 +14,10 @@ pub(super) fn spread_out(x: &Mat, m: usize, rng: &mut ChaCha8Rng) -> Mat {
         let last = taken[taken.len() - 1];
         for (i, near) in nearest.iter_mut().enumerate() {
             let square: f64 = x.row(i).iter().zip(x.row(last)).map(|(a, b)| (a - b) * (a - b)).sum();
-            // Distances beyond all numbers are merely large.
+            // Distances that overflow are replaced by large finite ones.
             *near = near.min(square.min(f64::MAX / n as f64));
         }
-        // A row that was taken, or that repeats one, has distance 0 and cannot be drawn again.
+        // A drawn row and its duplicates have distance 0 and cannot be drawn again.
         let total: f64 = nearest.iter().sum();
         if taken.len() == m || total <= 0.0 {
             return x.select_rows(&taken);

@@ -1,4 +1,4 @@
-//! Gradients by differences, limits, batches, threads, and inputs that go wrong.
+//! Gradients by finite differences, limits, batches, threads, and invalid input.
 
 use super::*;
 use crate::check::{self, relative_error};
@@ -15,7 +15,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 const GRADIENT: f64 = 1e-7;
 
-/// A model away from every special point.
+/// A model at generic parameters.
 fn crooked(n: usize, observations: Observations) -> Svgp {
     let z = Mat::from_fn(5, 2, |i, j| (1.7 * i as f64 - 0.8 * j as f64).cos());
     let mut model = Svgp::at(inputs(n), observations, kernel(), z).unwrap();
@@ -161,7 +161,7 @@ fn outliers_do_not_bend_the_function() {
         println!("seed {seed}: rmse {ours:.4} against {theirs:.4}, bounds {evidence:.1} and {other:.1}");
         assert!(ours < 0.05 && ours < 0.4 * theirs, "{ours} against {theirs}");
         assert!(evidence > other + 50.0, "{evidence} against {other}");
-        // The noise is that of the rows that are not off.
+        // The fitted noise is the noise of the rows without outliers.
         let scale = robust.params().swap_remove(2).1.get();
         let unit = (-robust.observations.likelihood().unwrap().log_jacobian()).exp();
         assert!((0.06..0.14).contains(&(scale * unit)), "{}", scale * unit);
@@ -183,7 +183,8 @@ fn with_z_at_x_a_gaussian_likelihood_is_exact() {
 
 #[test]
 fn with_z_at_x_and_many_counts_it_approaches_laplace() {
-    // The posterior of a rate of hundreds is nearly Gaussian, so that both are nearly exact.
+    // The posterior of a rate of several hundred is nearly Gaussian, so that both approximations are nearly
+    // exact.
     let x = inputs(20);
     let counts: Vec<f64> = (0..20).map(|i| (6.0 + x[(i, 0)]).exp().round()).collect();
     let observations = Observations::poisson(&counts).unwrap();
@@ -202,7 +203,7 @@ fn with_z_at_x_and_many_counts_it_approaches_laplace() {
 
 #[test]
 fn the_bound_of_two_classes_is_near_laplace() {
-    // Both are below the truth by some hundredths of a nat a row.
+    // Both values are below the exact evidence by a few hundredths of a nat for each row.
     let observations = every_kind(30).remove(0);
     let laplace = Laplace::new(inputs(30), observations.clone(), kernel()).unwrap();
     let mut model = Svgp::at(inputs(30), observations, kernel(), inputs(30)).unwrap();
@@ -320,7 +321,7 @@ fn bad_inputs_are_errors() {
     assert!(model.set_nodes(0, 8).is_err());
     assert!(matches!(model.probabilities(&x()), Err(Error::Invalid { .. })));
     assert!(matches!(model.rates(&Mat::zeros(1, 2)), Err(Error::Shape { .. })));
-    // A rate beyond all numbers: the optimiser steps back from there.
+    // An infinite rate is an error, after which the optimiser reduces its step.
     model.mean.set(1e4);
     let mut grad = vec![0.0; param::count(&model)];
     assert!(matches!(model.log_evidence(Some(&mut grad)), Err(Error::NotFinite { .. })));
@@ -381,7 +382,7 @@ fn gradients_of_inferred_inputs_agree_with_differences() {
 
 #[test]
 fn inferred_inputs_at_their_priors_are_averaged_over_these() {
-    // Outliers are scaled, so that their log density has a Jacobian.
+    // Outliers are scaled, so that the log density has a Jacobian.
     let outliers =
         Observations::from_expression("student_t", &inputs(20).select_cols(&[0]).map(|v| 70.0 * v), 0);
     for observations in [every_kind(20).remove(0), outliers.unwrap()] {
@@ -390,7 +391,7 @@ fn inferred_inputs_at_their_priors_are_averaged_over_these() {
         model.uncertain.as_mut().unwrap().x.read.ratio.value.fill(1.0);
         let x = &model.uncertain.as_ref().unwrap().x;
         let (q, kl) = (x.gaussians(), x.kl().unwrap());
-        // The observations at every node by themselves.
+        // The reference evaluates the observations at every node separately.
         let (nodes, weights) = (NODES.nodes(2), NODES.weights(2));
         let mut averaged = -kl;
         for (s, weight) in weights.iter().enumerate() {

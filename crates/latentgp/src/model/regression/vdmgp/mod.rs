@@ -7,13 +7,13 @@
 //! F = collapsed(Y, Ψ, Kzz, β) − KL(q(W) ‖ p(W))       W̄ = μ̄ᵀX     V̄ = S̄ᵀ(X∘X)
 //! ```
 //!
-//! Inputs that are known up to errors of variance R (N×D) have S = (X∘X + R)Vᵀ + R(W∘W)ᵀ; correlations that such
-//! errors make between directions are left out.
+//! Inputs with errors of variance R (N×D) have S = (X∘X + R)Vᵀ + R(W∘W)ᵀ; the correlations that such errors
+//! cause between directions are neglected.
 //!
-//! Inducing values are those of f. The paper's are those of f/σ_f, of unit variance: the bound is the same,
+//! The inducing values are values of f. The paper uses f/σ_f, which has unit variance: the bound is the same,
 //! and q(u) differs by that factor. Different entries of a projected input are independent under q(W), so
-//! that Ψ is exact for an rbf; every other kernel goes through any expectation. The bound is that of the data
-//! as given: the Jacobian of the scaling is in it.
+//! that Ψ is exact for an rbf; every other kernel can use any expectation. The bound is for the data as
+//! given: it includes the Jacobian of the scaling.
 
 mod regressor;
 mod relevance;
@@ -63,10 +63,10 @@ pub struct Vdmgp {
     pub x_var: Option<Mat>,
 }
 
-/// The bound, before the KL and the Jacobian are taken into account.
+/// The terms of the bound without the KL and the Jacobian.
 struct Parts {
     latent: Gaussians,
-    /// With L⁻¹Ψ2L⁻ᵀ in the place of Ψ2.
+    /// L⁻¹Ψ2L⁻ᵀ takes the place of Ψ2.
     psi: Psi,
     p: Mat,
     kzz: Cholesky,
@@ -75,14 +75,14 @@ struct Parts {
 /// The terms of the bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
-    /// F₁, what the data contribute, for the data as given.
+    /// F₁, the contribution of the data, for the data as given.
     pub fit: f64,
-    /// KL(q(W) ‖ p(W)), of q(ℓ²) too in the fully Bayesian case.
+    /// KL(q(W) ‖ p(W)), with the KL of q(ℓ²) in the fully Bayesian case.
     pub kl: f64,
 }
 
 impl Vdmgp {
-    /// A model at the weights (K×D) and the inducing inputs (M×K) given.
+    /// A model with given weights (K×D) and inducing inputs (M×K).
     ///
     /// Errs when shapes disagree, a value is outside its domain, or the expectation cannot run.
     pub fn new(
@@ -125,7 +125,7 @@ impl Vdmgp {
         Ok(model)
     }
 
-    /// q of the projected inputs: μ = XWᵀ, S = (X∘X)Vᵀ, or (X∘X + R)Vᵀ + R(W∘W)ᵀ.
+    /// q of the projected inputs: μ = XWᵀ and S = (X∘X)Vᵀ, or S = (X∘X + R)Vᵀ + R(W∘W)ᵀ with errors.
     pub fn latent(&self) -> Gaussians {
         let mut var = blocks::mul_nt(1.0, &self.second_moments(), &self.var.value);
         if let Some(r) = &self.x_var {
@@ -146,7 +146,7 @@ impl Vdmgp {
         self.prior.ell2(&self.mean.value, &self.var.value)
     }
 
-    /// F₁ and the KL, whose difference is the bound.
+    /// F₁ and the KL; the bound is their difference.
     pub fn terms(&self) -> Result<Terms> {
         let fit = self.collapse(&self.parts()?)?.value + self.data.log_jacobian();
         Ok(Terms { fit, kl: self.prior.kl(&self.mean.value, &self.var.value, None) })
@@ -176,7 +176,7 @@ impl Vdmgp {
         }
         let mut psi = self.expectation.psi_whitened(&*self.kernel, &latent, z, &kzz)?;
         let p = blocks::mul_tn(&psi.psi1, &self.data.y);
-        // Of Ψ1 the bound needs no more than P.
+        // The bound needs Ψ1 only through P.
         psi.psi1 = Mat::default();
         Ok(Parts { latent, psi, p, kzz })
     }
@@ -244,7 +244,7 @@ impl Parameterized for Vdmgp {
 }
 
 impl Model for Vdmgp {
-    /// The Jacobian of the scaling.
+    /// The log Jacobian of the scaling.
     fn constant(&self) -> f64 {
         self.data.log_jacobian()
     }

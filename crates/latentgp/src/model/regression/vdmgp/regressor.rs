@@ -1,11 +1,11 @@
-//! VDMGP as one of the regressions, its joint predictions, and its part of a model file.
+//! VDMGP as a regression, its joint predictions, and its part of a model file.
 //!
 //! ```text
 //! Cov[f_i, f_j]     √v_i √v_j ρ_ij     variances v as predicted; correlations ρ from draws of the weights:
 //!                   E_W[Cov[f | W]] + Cov_W[E[f | W]] + σ²I
 //! ```
 //!
-//! A draw of the function has weights of its own.
+//! Each draw of the function uses its own draw of the weights.
 
 use super::{Vdmgp, WeightPrior, WeightRelevance};
 use crate::data::Scaling;
@@ -25,10 +25,10 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// Draws of the weights of a projection.
+/// Draws of the weights for a joint covariance.
 const DRAWS: usize = 64;
 
-/// The prior of the weights in a header.
+/// The prior of the weights as stored in a header.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum PriorSpec {
@@ -39,7 +39,7 @@ enum PriorSpec {
 }
 
 impl Vdmgp {
-    /// The inverse of [`store`](Regressor::store), but for the parameters.
+    /// The inverse of [`store`](Regressor::store), without the parameters.
     pub(crate) fn restore(file: &mut ModelFile, own: &Own) -> Result<Box<Self>> {
         let (data, x_var) = file.take_supervised()?;
         let array = |name: &str| file.tensor(name).cloned();

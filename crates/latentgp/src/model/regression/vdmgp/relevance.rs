@@ -1,14 +1,15 @@
-//! What a variational Mahalanobis process found relevant: directions, and shares of the original inputs.
+//! Relevance in a variational Mahalanobis process: directions, and shares of the original inputs.
 //!
 //! A direction contributes c_k = mean (f̂(x_n) − f̂₋ₖ(x_n))² / var y, over the training rows and the outputs:
-//! how far the fitted function moves when direction k is held at its centre, where the projection of an
-//! average input lies. It is useful when c_k ≥ 0.01 ([`USEFUL`]). The share of input d is
+//! the change of the fitted function when direction k is held at the projection of the average input. It is
+//! useful when c_k ≥ 0.01 ([`USEFUL`]). The share of input d is
 //!
 //! ```text
 //! s_d = Σ_k c_k/Σc · w_kd²/Σ_e w_ke²      over the useful k
 //! ```
 //!
-//! in weights of the scaled inputs; draws of W from q(W) tell its mean, standard deviation and 90 % interval.
+//! with the weights of the scaled inputs; draws of W from q(W) give its mean, standard deviation and 90 %
+//! interval.
 
 use crate::error::Result;
 use crate::expectation::Gaussians;
@@ -19,12 +20,11 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-/// A direction is useful when leaving it out moves the function by at least this part of the variance of the
-/// targets.
+/// A direction is useful when its contribution is at least this part of the variance of the targets.
 pub const USEFUL: f64 = 0.01;
-/// Draws of W behind the shares.
+/// Draws of W for the shares.
 const DRAWS: usize = 2000;
-/// Their seed: a report repeats to the bit.
+/// The fixed seed of these draws, so that a report repeats to the bit.
 const SEED: u64 = 0;
 
 /// A direction of the projection.
@@ -40,7 +40,7 @@ pub struct Direction {
     pub ell2: f64,
 }
 
-/// How much of what the useful directions see is due to one of the original inputs.
+/// The share of one original input in the useful directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InputShare {
     /// The posterior mean of s_d; the shares sum to 1, or are all 0 when no direction is useful.
@@ -153,8 +153,8 @@ mod tests {
     use crate::kernel::Rbf;
     use crate::model::{Supervised, WeightPrior};
 
-    /// Three directions; the first sees inputs 0 and 1 in the ratio 2:1, the second hardly anything, the third
-    /// nothing.
+    /// Three directions: the first depends on inputs 0 and 1 in the ratio 2:1, the second hardly on any, the
+    /// third on none.
     fn model(var: f64) -> Vdmgp {
         let x = Mat::from_fn(40, 4, |i, j| ((i * 13 + j * 29 + i * j) as f64 * 0.618).fract());
         let y = Mat::from_fn(40, 1, |i, _| 2.0 * x[(i, 0)] + x[(i, 1)]);

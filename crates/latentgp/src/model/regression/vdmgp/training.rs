@@ -2,12 +2,12 @@
 //!
 //! 1. Inputs and targets are scaled; the means of the weights start at N(0, 0.3²/D), their variances at 0.01,
 //!    σ_f² at what the kernel says, σ² at a tenth of the targets' variance, Z at projected rows that are far apart.
-//! 2. With σ² and the kernel's variances held, the weights turn towards what matters. Without this stage the
+//! 2. With σ² and the kernel's variances held, the weights learn which inputs matter. Without this stage the
 //!    noise explains everything, and all directions are switched off.
-//! 3. Z is placed again, on projected rows spread evenly along the direction that now dominates.
+//! 3. Z is placed again, on projected rows spread evenly along the dominant direction.
 //! 4. Everything is free.
 //!
-//! Restarts, which run in parallel, draw other weights; the best bound is kept.
+//! Restarts, which run in parallel, draw different weights; the best bound is kept.
 
 use crate::data::Scale;
 use crate::error::{Result, at_least_one};
@@ -36,7 +36,7 @@ use crate::model::{Jitter, Supervised, Vdmgp, WeightPrior};
 /// ```
 #[derive(Clone, Debug)]
 pub struct VdmgpTraining {
-    /// K, directions; those of no use are switched off.
+    /// K, directions; irrelevant ones are switched off.
     pub latent_dim: usize,
     /// M, inducing inputs; at most as many as rows are used.
     pub inducing: usize,
@@ -58,9 +58,10 @@ pub struct VdmgpTraining {
     pub hold: usize,
     /// Iterations with everything free.
     pub max_iterations: usize,
-    /// Runs to their end from different starts; where there is more than one, nothing is raced.
+    /// Full runs from different starts; with more than one there is no race.
     pub restarts: usize,
-    /// How hard the best optimum is looked for; a [`Recipe`](crate::recipe::Recipe) asks for [`Effort::Normal`].
+    /// How hard the fit looks for the best optimum; a [`Recipe`](crate::recipe::Recipe) asks for
+    /// [`Effort::Normal`].
     pub effort: Effort,
     /// Seed of the starts.
     pub seed: u64,
@@ -102,7 +103,7 @@ impl VdmgpTraining {
         self.fit_uncertain(x, None, y, kernel, watch)
     }
 
-    /// The same for inputs with known standard deviations, as large as x; see [`Vdmgp::x_var`].
+    /// [`fit`](Self::fit) for inputs with known standard deviations, as large as x; see [`Vdmgp::x_var`].
     pub fn fit_uncertain(
         &self,
         x: &Mat,
@@ -175,7 +176,7 @@ impl Plan for VdmgpPlan {
         self.how.start_uncertain(&self.x, self.std.as_ref(), &self.y, &*self.kernel, restart)
     }
 
-    /// Z is placed again, along the direction that now dominates.
+    /// Places Z again, along the dominant direction.
     fn between(&self, model: &mut Vdmgp) {
         model.z.value = spread_along_dominant(&model.latent().mean, model.z.value.rows());
     }
@@ -225,7 +226,7 @@ mod tests {
             assert_eq!(fit.trace.len(), last);
             let noise_is_free = fit.model.params().iter().any(|(name, p)| name == "noise" && !p.fixed);
             assert!(noise_is_free);
-            // What is kept is what was reached.
+            // The kept model has the evidence that the trace reached.
             assert!((fit.evidence - fit.trace[last - 1]).abs() < 1e-9 * fit.evidence.abs());
         }
     }
@@ -246,7 +247,8 @@ mod tests {
     fn a_kernel_that_explains_nothing_leaves_the_noise_at_the_variance() {
         let sinc::Sinc { x, y } = sinc::simulate(40, 0);
         let fit = quick().fit(&x, &y, &Constant::new(), QUIET).unwrap();
-        // Standardised targets: all of their variance is noise, and the evidence is that of white noise.
+        // Standardised targets: all of their variance is noise, and the model's evidence equals that of white
+        // noise.
         assert!((fit.model.noise.get() - 1.0).abs() < 0.1, "{}", fit.model.noise.get());
         let white = -0.5 * 40.0 * (std::f64::consts::TAU.ln() + 1.0) + fit.model.constant();
         assert!(fit.evidence <= white + 1.0, "{} against {white}", fit.evidence);
@@ -311,7 +313,7 @@ mod tests {
         let errors = Mat::from_fn(40, 2, |_, j| if j == 0 { 0.3 } else { 0.0 });
         let mut told = fit(Some(&errors)).unwrap().model;
         let wide = told.latent();
-        // By hand: S = (X∘X + R)Vᵀ + R(W∘W)ᵀ.
+        // The expected value: S = (X∘X + R)Vᵀ + R(W∘W)ᵀ.
         let (r, w, v) =
             ((0.3 / told.data.inputs.scale[0]).powi(2), told.mean.value[(0, 0)], told.var.value[(0, 0)]);
         told.x_var = None;

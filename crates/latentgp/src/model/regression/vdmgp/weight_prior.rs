@@ -1,4 +1,4 @@
-//! Priors of the weights of the variational Mahalanobis process, and what they cost.
+//! Priors of the weights of the variational Mahalanobis process, and their KL.
 //!
 //! w_kd ~ N(0, ℓ²_k), q(w_kd) = N(μ_kd, S_kd), T_k = Σ_d (μ_kd² + S_kd), over d = 1…D:
 //!
@@ -9,21 +9,21 @@
 //!                 KL = (D/2 + a) Σ_k ln((2b + T_k)/2) − ½ Σ_kd ln S_kd − K ln(bᵃ Γ(D/2 + a)/Γ(a)) − DK/2
 //! ```
 //!
-//! Titsias & Lázaro-Gredilla (2013), supplement B.2, where the sign of the last and its DK/2 are misprinted.
+//! Titsias & Lázaro-Gredilla (2013), supplement B.2, which misprints the sign of the last term and its DK/2.
 
 use crate::error::{Error, Result};
 use crate::mat::Mat;
 use crate::param::Param;
 use crate::scratch::Buffer;
 
-/// What is known of the weights beforehand.
+/// The prior of the weights.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WeightPrior {
-    /// ℓ²_k at the optimum of the bound: directions that are of no use switch themselves off.
+    /// ℓ²_k at the optimum of the bound: irrelevant directions are switched off.
     TypeII,
-    /// ℓ²_k as given, 1×K; a parameter like any other, fixed or free.
+    /// ℓ²_k as given, 1×K: a parameter, fixed or free.
     Given(Param),
-    /// Full Bayes: 1/ℓ²_k has a Gamma distribution. A tiny rate says little.
+    /// Full Bayes: 1/ℓ²_k has a Gamma distribution. A tiny rate is weakly informative.
     Gamma {
         /// a > 0.
         shape: f64,
@@ -60,7 +60,7 @@ impl WeightPrior {
         self.ell2_of(&second_moments(mean, var), mean.cols() as f64).to_vec()
     }
 
-    /// The same from T.
+    /// [`ell2`](Self::ell2) from T and the number of inputs.
     fn ell2_of(&self, t: &[f64], d: f64) -> Buffer<f64> {
         match self {
             WeightPrior::TypeII => Buffer::of(t.iter().map(|t| t / d)),
@@ -71,7 +71,7 @@ impl WeightPrior {
         }
     }
 
-    /// KL(q(W) ‖ p(W)); *subtracts* its gradients, as a bound needs them.
+    /// KL(q(W) ‖ p(W)); *subtracts* its gradients, since the bound contains −KL.
     pub(crate) fn kl(&self, mean: &Mat, var: &Mat, grads: Option<KlGrad<'_>>) -> f64 {
         let (k, d) = (mean.rows(), mean.cols() as f64);
         // In all three cases ∂KL/∂T_k is 1/(2ℓ²_k).
@@ -105,11 +105,11 @@ impl WeightPrior {
     }
 }
 
-/// Where the gradient of a KL is subtracted.
+/// The buffers from which the gradient of a KL is subtracted.
 pub(crate) struct KlGrad<'a> {
     pub(crate) mean: &'a mut [f64],
     pub(crate) var: &'a mut [f64],
-    /// K numbers for a given ℓ², none otherwise.
+    /// K entries for a given ℓ², none otherwise.
     pub(crate) ell2: &'a mut [f64],
 }
 

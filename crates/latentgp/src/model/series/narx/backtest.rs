@@ -1,7 +1,7 @@
 //! Rolling-origin evaluation: forecasts from many origins in the past, each scored on what came after.
 //!
-//! From origin t the model knows the rows before t alone. Between origins it is conditioned on what has come
-//! in addition; its hyperparameters and units stay, or are fitted anew.
+//! The model at origin t knows only the rows before t. From one origin to the next it is conditioned on the
+//! new rows; its hyperparameters and units are kept, or fitted again.
 
 use super::{Forecast, Narx, NarxOptions, Score, Simulation};
 use crate::data::lags::Lags;
@@ -11,7 +11,7 @@ use crate::kernel::Kernel;
 use crate::mat::Mat;
 use crate::model::Restarts;
 
-/// When hyperparameters are fitted.
+/// When hyperparameters are fitted in a backtest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Refit {
     /// Once, at the first origin.
@@ -21,18 +21,18 @@ pub enum Refit {
     Always,
 }
 
-/// Which origins there are.
+/// A rolling-origin evaluation: its origins and how the model is fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backtest {
-    /// The first origin: so many rows are known there.
+    /// The first origin: the number of rows known there.
     pub first: usize,
-    /// Steps ahead of each origin; less where the series ends before.
+    /// Steps ahead of each origin; fewer where the series ends before.
     pub horizon: usize,
     /// Rows from an origin to the next.
     pub stride: usize,
     /// When hyperparameters are fitted.
     pub refit: Refit,
-    /// At most so many of the last rows are known at an origin; `None` is all.
+    /// How many of the latest rows are known at an origin; `None` is all.
     pub memory: Option<usize>,
     /// How hyperparameters are fitted.
     pub fitting: Restarts,
@@ -41,13 +41,13 @@ pub struct Backtest {
 /// The forecasts of one way to simulate, from all origins, and their scores.
 #[derive(Clone, Debug)]
 pub struct Backtested {
-    /// Origins: the row that the first forecast step of each is.
+    /// The row of the first forecast step of each origin.
     pub origins: Vec<usize>,
     /// The forecast of each origin.
     pub forecasts: Vec<Forecast>,
     /// The scores of each series over all origins and steps.
     pub overall: Vec<Score>,
-    /// The same for each step ahead: `by_step[h][d]`.
+    /// The scores of each step ahead: `by_step[h][d]`.
     pub by_step: Vec<Vec<Score>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a simulation yields, and how good it is.
+//! The forecast of a simulation, and its scores.
 
 use crate::data::Scaling;
 use crate::error::{Error, Result};
@@ -17,29 +17,29 @@ pub const LEVELS: [f64; 3] = [0.5, 0.9, 0.95];
 pub struct Forecast {
     /// Means, a row each step, a column each series.
     pub mean: Mat,
-    /// Variances of observations: the noise is in them.
+    /// Variances of observations, noise included.
     pub var: Mat,
     /// The futures that were drawn, each as large as `mean`; empty unless they were asked for.
     pub trajectories: Vec<Mat>,
-    /// Evaluations of the kernel that the simulation took, or of expectations of it where they are closed forms.
+    /// How many evaluations of the kernel the simulation made, or of closed-form expectations.
     pub evaluations: f64,
 }
 
-/// How good the forecast of one series is.
+/// The scores of the forecast of one series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
     /// Root mean squared error.
     pub rmse: f64,
     /// Mean negative log predictive density.
     pub nlpd: f64,
-    /// Share of the truth inside the central intervals of [`LEVELS`].
+    /// Share of the true values inside the central intervals of [`LEVELS`].
     pub coverage: [f64; 3],
-    /// How many values were compared.
+    /// The number of values compared.
     pub count: usize,
 }
 
 impl Score {
-    /// Of observations under N(mean, var); missing observations (NaN) are left out.
+    /// Scores observations under N(mean, var); missing observations (NaN) are left out.
     ///
     /// Errs when lengths differ or nothing is observed.
     pub fn new(y: &[f64], mean: &[f64], var: &[f64]) -> Result<Self> {
@@ -68,12 +68,12 @@ impl Forecast {
         Forecast { mean, var, trajectories: Vec::new(), evaluations: 0.0 }
     }
 
-    /// Adds errors of that variance to the futures that were drawn.
+    /// Adds reading errors of this variance to the drawn futures.
     pub(super) fn read_with(&mut self, variance: f64, seed: u64) {
         if variance == 0.0 {
             return;
         }
-        // Streams of their own, after those of the futures.
+        // These random streams come after the streams of the futures.
         const FIRST: u64 = 1 << 32;
         for (s, path) in self.trajectories.iter_mut().enumerate() {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -85,7 +85,7 @@ impl Forecast {
         }
     }
 
-    /// Without the first steps.
+    /// The forecast without its first steps.
     pub(super) fn after(self, steps: usize) -> Self {
         if steps == 0 {
             return self;

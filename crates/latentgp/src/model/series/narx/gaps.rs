@@ -1,16 +1,17 @@
-//! Series of which some values are latent: those that are missing, and those that were read with an error.
+//! Series with latent values: missing values, and values that were read with an error.
 //!
-//! A latent value is one cell with one posterior q(y_c) = N(μ_c, S_c), in however many windows it is a lag, and the target
-//! of its own time as well: what came before predicts it, and what came after tells of it.
+//! A latent value is one cell with one posterior q(y_c) = N(μ_c, S_c). The cell is a lag in several windows
+//! and the target of its own time step, so that both earlier and later values inform it.
 //!
 //! ```text
-//! F = collapsed(Y, Ψ, Kzz, β) + Σ_c ½ log 2πeS_c + Σ_c E_q log N(y_c | m, v)  [no target]  + Σ_c E_q log N(r_c | y_c, s²)  [read]
+//! F = collapsed(Y, Ψ, Kzz, β) + Σ_c ½ log 2πeS_c
+//!     + Σ_c E_q log N(y_c | m, v)  [no target]  + Σ_c E_q log N(r_c | y_c, s²)  [read]
 //! log p(what was observed) ≥ F
 //! ```
 //!
-//! Y has mean μ_c and variance S_c where it is latent ([`collapsed`](mod@crate::evidence)), and Ψ the same in every window.
-//! m and v are mean and variance of the column: the prior of values of exogenous inputs, and of those before the first
-//! target, which nothing predicts.
+//! A latent target has mean μ_c and variance S_c in Y ([`collapsed`](mod@crate::evidence)); a latent lag has
+//! the same moments in every window of Ψ. m and v are the mean and variance of the column: the prior of
+//! exogenous inputs, and of the values before the first target, which no window predicts.
 
 use crate::data::lags::{Lags, Source};
 use crate::data::{Scale, Scaling};
@@ -24,20 +25,21 @@ use crate::param::{self, Param, Parameterized};
 use crate::posterior::Posterior;
 use rand_chacha::ChaCha8Rng;
 
-/// S starts at this part of the variance of its column.
+/// S starts at this part of the variance of the column.
 const START: f64 = 0.01;
 
-/// Values of series in the units of the data, NaN where one is missing, from the first row with any to the last.
+/// Series in the units of the data, NaN where a value is missing, from the first row with a value to the
+/// last.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
-    /// The row of the table that is the first here.
+    /// The row of the original table that is the first row here.
     pub first: usize,
     pub series: Mat,
     pub exogenous: Option<Mat>,
 }
 
 impl Given {
-    /// Errs where no value of the series is there.
+    /// Errs where the series has no value at all.
     pub fn new(series: &Mat, exogenous: Option<&Mat>) -> Result<Self> {
         let seen = |i: &usize| series.row(*i).iter().any(|v| !v.is_nan());
         let (Some(first), Some(last)) = ((0..series.rows()).find(seen), (0..series.rows()).rev().find(seen))
@@ -57,37 +59,38 @@ impl Given {
 /// The latent values.
 #[derive(Clone, Debug)]
 pub struct Cells {
-    /// Time step, among those from the first with a value, and column: of the series, then of the exogenous inputs.
+    /// Time step, counted from the first row with a value, and column: the series come first, then the
+    /// exogenous inputs.
     pub at: Vec<(usize, usize)>,
     /// μ, one row, in the units of the scaled series.
     pub mean: Param,
     /// S, one row.
     pub var: Param,
-    /// The a and b of each E_q log N(y_c | a, b).
+    /// a and b of every term E_q log N(y_c | a, b) of a cell.
     pulls: Vec<Vec<(f64, f64)>>,
-    /// Where each is in the windows.
+    /// The places of each cell in the windows.
     windows: Vec<Vec<(usize, usize)>>,
-    /// Where each is among the targets.
+    /// The place of each cell among the targets.
     targets: Vec<Option<(usize, usize)>>,
 }
 
 /// A sparse regression of windows with latent values.
 #[derive(Clone)]
 pub struct Gapped {
-    /// Kernel, noise and inducing inputs; the windows and targets that it has itself are those of a start.
+    /// Kernel, noise and inducing inputs; its own windows and targets are only a start.
     pub base: SparseRegression,
     /// The latent values.
     pub cells: Cells,
     pub(super) given: Given,
-    /// s², the variance of the errors of what was read, in the units of the scaled series.
+    /// s², the variance of the reading errors, in the units of the scaled series.
     pub(super) error: f64,
     /// Windows and targets, scaled, with zeros for the latent values.
     known: (Mat, Mat),
-    /// How many values of each series the evidence is that of.
+    /// The number of observed values of each series.
     observed: Vec<usize>,
 }
 
-/// Linear between the values that are there, constant before and after them.
+/// Interpolates linearly between known values; constant before the first and after the last.
 fn interpolated(column: &[f64]) -> Vec<f64> {
     let seen: Vec<usize> = (0..column.len()).filter(|&i| !column[i].is_nan()).collect();
     let at = |i: usize| {
@@ -106,7 +109,7 @@ fn interpolated(column: &[f64]) -> Vec<f64> {
     (0..column.len()).map(at).collect()
 }
 
-/// The series and the exogenous inputs beside each other, scaled.
+/// The series and the exogenous inputs side by side, scaled.
 pub(super) fn scaled(given: &Given, series: &Scaling, exogenous: Option<&Scaling>) -> Result<Mat> {
     let own = series.apply(&given.series)?;
     let Some((u, s)) = given.exogenous.as_ref().zip(exogenous) else { return Ok(own) };
@@ -114,7 +117,7 @@ pub(super) fn scaled(given: &Given, series: &Scaling, exogenous: Option<&Scaling
     Ok(Mat::from_fn(own.rows(), d + u.cols(), |t, j| if j < d { own[(t, j)] } else { u[(t, j - d)] }))
 }
 
-/// Windows and targets of a table of series and exogenous inputs beside each other.
+/// Windows and targets of a table of series and exogenous inputs side by side.
 pub(super) fn windows(lags: &Lags, table: &Mat) -> (Mat, Mat) {
     let (d, first) = (lags.series.len(), lags.longest());
     let (columns, n) = (lags.columns(), table.rows() - first);
@@ -125,14 +128,15 @@ pub(super) fn windows(lags: &Lags, table: &Mat) -> (Mat, Mat) {
     (Mat::from_fn(n, columns.len(), value), Mat::from_fn(n, d, |i, j| table[(first + i, j)]))
 }
 
-/// The table with every missing value between its neighbours in time.
+/// The table with missing values interpolated in time.
 pub(super) fn filled(table: &Mat) -> Mat {
     let columns: Vec<Vec<f64>> = (0..table.cols()).map(|j| interpolated(&table.col(j))).collect();
     Mat::from_fn(table.rows(), table.cols(), |t, j| columns[j][t])
 }
 
 impl Gapped {
-    /// The regression `base` of windows of what is given; `table` is that, scaled. `base` is one of the filled windows.
+    /// A model of the windows of `table`, which is `given`, scaled. `base` is a regression of the filled
+    /// windows.
     ///
     /// Errs where a column of an exogenous input has no value.
     pub(super) fn new(
@@ -182,15 +186,16 @@ impl Gapped {
         let cells = Cells { at, mean, var, pulls, windows: places, targets };
         let known = windows(lags, &zeroed);
         base.outputs = Outputs::uncertain(&windows(lags, &start).1, &Mat::zeros(known.1.rows(), d))?;
-        // The noise of a series is small: nodes are whitened before they are squared and keep their digits, which closed forms
-        // of Ψ2 do not.
+        // The noise of a series is small. The sums over nodes are whitened before they are squared and keep
+        // their digits; closed forms of Ψ2 lose them.
         base.expectation = Mixed(Box::new(Unscented));
         let mut all = Gapped { base, cells, given, error, known, observed };
         all.base.outputs = all.outputs()?;
         Ok(all)
     }
 
-    /// Takes other posteriors of the latent values; errs unless there are as many, in their domains.
+    /// Sets the posteriors of the latent values. Errs unless their number matches and they are in their
+    /// domains.
     pub(super) fn take(&mut self, mean: Mat, var: Mat) -> Result<()> {
         for (name, own, given) in
             [("gaps.mean", &mut self.cells.mean, mean), ("gaps.var", &mut self.cells.var, var)]
@@ -205,12 +210,12 @@ impl Gapped {
         Ok(())
     }
 
-    /// Whether it was fitted to these values, to the bit.
+    /// Whether the model was fitted to these values, to the bit.
     pub(super) fn is_of(&self, given: &Given) -> bool {
         self.given.series.rows() == given.series.rows() && self.given.bits().eq(given.bits())
     }
 
-    /// Mean and variance of a value, time step and column, where it is latent.
+    /// Mean and variance of a latent value by time step and column; `None` where the value is known.
     pub(super) fn value(&self, at: (usize, usize)) -> Option<(f64, f64)> {
         let c = self.cells.at.binary_search(&at).ok()?;
         Some((self.cells.mean.as_slice()[c], self.cells.var.as_slice()[c]))
@@ -229,7 +234,7 @@ impl Gapped {
         q
     }
 
-    /// The targets as they are now.
+    /// The targets at the current posteriors.
     fn outputs(&self) -> Result<Outputs> {
         let (_, y) = &self.known;
         let (mut mean, mut var) = (y.clone(), Mat::zeros(y.rows(), y.cols()));
@@ -248,7 +253,7 @@ impl Gapped {
         SparseBound { outputs, ..self.base.bound() }
     }
 
-    /// What the cells add to F; adds its gradients.
+    /// The terms of F that belong to the cells; adds their gradients.
     fn own_terms(&self, grads: Option<(&mut [f64], &mut [f64])>) -> f64 {
         let tau = std::f64::consts::TAU;
         let (mean, var) = (self.cells.mean.as_slice(), self.cells.var.as_slice());
@@ -271,7 +276,7 @@ impl Gapped {
         value
     }
 
-    /// Fits the posteriors of the latent values alone.
+    /// Fits only the posteriors of the latent values.
     pub(super) fn infer(self) -> Result<Self> {
         if self.cells.at.is_empty() {
             return Ok(self);
@@ -286,7 +291,7 @@ impl Gapped {
     }
 }
 
-/// Iterations in which latent values of a history are found.
+/// Iterations of the fit of a history's latent values.
 const ITERATIONS: usize = 200;
 
 impl Parameterized for Gapped {
@@ -454,7 +459,8 @@ mod tests {
         let start = Narx::new(&series, None, Lags::new(1), Linear::new(1), &options).unwrap();
         let fitted = start.fit(&Restarts { max_iterations: 300, ..Default::default() }, &crate::fit::go_on);
         let model = fitted.unwrap().model;
-        // Of the fitted slope, in the units of the scaled series, in which targets have the mean 0.
+        // The expected value follows from the fitted slope, in the scaled series, whose targets have the mean
+        // 0.
         let posterior = model.posterior().unwrap();
         let at = |x: f64| posterior.predict_scaled(&Mat::filled(1, 1, x)).mean[(0, 0)];
         let (slope, noise) = (0.5 * (at(1.0) - at(-1.0)), model.noise().get());
@@ -490,7 +496,7 @@ mod tests {
         let model = fit(&late);
         let next = model.simulate(&late, None, 3, &how).unwrap();
         assert!(next.mean.is_finite() && next.var.as_slice().iter().all(|v| *v > 0.0));
-        // Another history than that of the fit has its latent values inferred.
+        // The latent values of another history are inferred.
         let other = holed(waves(40, 1), &[(38, 0)]);
         let there = model.simulate(&other, None, 3, &how).unwrap();
         assert!((there.mean[(0, 0)] - waves(41, 1)[(40, 0)]).abs() < 0.6, "{there:?}");

@@ -5,11 +5,11 @@
 //! ```
 //!
 //! The regression is exact or sparse, with any kernel. A series is scaled by the mean and the (population)
-//! standard deviation of its training targets, as a target and in every lag alike; the evidence is that of
-//! the data as given. [`Narx::simulate`] forecasts many steps ahead: see [`Simulation`].
+//! standard deviation of its training targets, in targets and lags alike; the evidence is for the data as
+//! given. [`Narx::simulate`] forecasts many steps ahead: see [`Simulation`].
 //!
-//! Values may be missing, of series and of exogenous inputs, and values may have been read with an error: these are latent
-//! ([`Gapped`]), and the regression is the collapsed bound.
+//! Values of series and of exogenous inputs may be missing, and series may be read with an error. Such values
+//! are latent ([`Gapped`]), and the regression maximises the collapsed bound.
 
 mod backtest;
 mod forecast;
@@ -42,7 +42,7 @@ use crate::posterior::Posterior;
 use gaps::Given;
 use rand_chacha::ChaCha8Rng;
 
-/// What a GP-NARX can be told besides data, lags and kernel.
+/// The options of a GP-NARX besides data, lags and kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NarxOptions {
     /// How series and exogenous inputs are scaled.
@@ -51,8 +51,8 @@ pub struct NarxOptions {
     pub noise: f64,
     /// M of a sparse regression; `None` is exact regression, or at most 200 where values are latent.
     pub inducing: Option<usize>,
-    /// s², the variance of the errors with which the series were read, in the units of the scaled series; with any, all
-    /// their values are latent.
+    /// s², the variance of the reading errors of the series, in the units of the scaled series; unless it is
+    /// 0, all values of the series are latent.
     pub error: f64,
     /// Seed of the choice of inducing inputs.
     pub seed: u64,
@@ -71,11 +71,11 @@ pub enum Process {
     Exact(Box<Regression>),
     /// Sparse.
     Sparse(Box<SparseRegression>),
-    /// Sparse, with values that are latent.
+    /// Sparse, with latent values.
     Gapped(Box<Gapped>),
 }
 
-/// Inducing inputs where values are latent and no number is given, at most.
+/// The most inducing inputs of a model with latent values, where no number is given.
 const GAPPED_INDUCING: usize = 200;
 
 /// A model of series in time.
@@ -99,7 +99,7 @@ const GAPPED_INDUCING: usize = 200;
 pub struct Narx {
     /// The regression, in scaled units.
     pub process: Process,
-    /// What a window has.
+    /// The lags of a window.
     pub lags: Lags,
     /// The units of the series.
     pub scaling: Scaling,
@@ -187,9 +187,10 @@ impl Narx {
         }
     }
 
-    /// The same hyperparameters and units with other training data; latent values are inferred.
+    /// A model with the same hyperparameters and units and other training data; its latent values are
+    /// inferred.
     ///
-    /// Errs as [`new`](Self::new) does; a series that does not vary serves here.
+    /// Errs as [`new`](Self::new) does, but accepts a constant series.
     pub fn conditioned(&self, series: &Mat, exogenous: Option<&Mat>) -> Result<Self> {
         let latent = matches!(self.process, Process::Gapped(_));
         if latent || has_gaps(series) || exogenous.is_some_and(has_gaps) {
@@ -232,7 +233,7 @@ impl Narx {
         Ok(moved)
     }
 
-    /// s², the variance of the errors with which the series were read, in the units of the scaled series.
+    /// s², the variance of the reading errors of the series, in the units of the scaled series.
     pub fn error(&self) -> f64 {
         match &self.process {
             Process::Gapped(model) => model.error,
@@ -272,7 +273,7 @@ impl Narx {
         }
     }
 
-    /// The same, to write to.
+    /// σ², mutable.
     pub fn noise_mut(&mut self) -> &mut Param {
         match &mut self.process {
             Process::Exact(model) => &mut model.noise,
@@ -328,7 +329,7 @@ impl Narx {
         }
     }
 
-    /// Makes the latent values of a regression that was read from a file.
+    /// Restores the latent values of a regression that was read from a file.
     pub(crate) fn restore_gaps(
         &mut self,
         series: &Mat,
@@ -359,7 +360,7 @@ fn has_gaps(table: &Mat) -> bool {
     table.as_slice().iter().any(|v| v.is_nan())
 }
 
-/// The sparse regression of the windows of a scaled table with its gaps filled, which says where Z starts.
+/// A sparse regression of the windows of a scaled, gap-filled table, which provides the start of Z.
 fn gapped_base(
     lags: &Lags,
     table: &Mat,
@@ -387,7 +388,7 @@ fn column_scaling(lags: &Lags, series: &Scaling, exogenous: Option<&Scaling>) ->
     Scaling { mean, scale }
 }
 
-/// Errs unless every column has two different values.
+/// Errs unless every column varies.
 fn varies(y: &Mat) -> Result<()> {
     if y.rows() < 2 {
         let reason = "there is only one time step after the longest lag; give more of them";

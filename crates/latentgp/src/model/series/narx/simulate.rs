@@ -7,10 +7,10 @@
 //! trajectories  draws of whole futures: see [`Draws`]
 //! ```
 //!
-//! The moments assume that the function is drawn anew at every step; trajectories by [`Draws::Function`]
-//! keep one function, and are the reference. Monte Carlo has nodes of its own at every step: nodes that repeat
-//! would push every step to the same side, and the errors of the steps would add up. With [`UncertainTraining`] the posterior is that of a GPLVM at
-//! Z = μ = X, as in the papers.
+//! Moment propagation assumes a new draw of the function at every step; trajectories by [`Draws::Function`]
+//! keep one function and are the reference. Monte Carlo draws new nodes at every step: repeated nodes would
+//! err in the same direction at every step, and these errors would add up. With [`UncertainTraining`] the
+//! posterior is that of a GPLVM at Z = μ = X, as in the papers.
 
 use super::gaps::Given;
 use super::window::Window;
@@ -31,67 +31,68 @@ use std::sync::Arc;
 const AUTO_ROUNDING: f64 = 1e-4;
 /// Where rounding may move variances by more than this part of σ², the closed form is refused.
 const MOST_ROUNDING: f64 = 1.0;
-/// Exponents of the closed form may be off by so much: lengthscales far below the steps of the data are beyond it.
+/// Limit of the rounding error in the exponents of the closed form; very short lengthscales exceed it.
 const MOST_SHARP: f64 = 1e-6;
 
-/// The most values that a forecast may have, of all series together.
+/// The most values of a forecast, over all series.
 const MOST_VALUES: usize = 10_000_000;
 
 /// How uncertainty travels from a step to the next.
 #[derive(Clone, Debug)]
 pub enum Propagation {
-    /// Not at all: every lag is taken for its mean.
+    /// None: every lag is replaced by its mean.
     Certain,
-    /// Every lag is a Gaussian of its own, as in the papers.
+    /// The lags are independent Gaussians, as in the papers.
     Independent(Box<dyn Expectation>),
     /// The lags of a window are one Gaussian with a full covariance.
     Correlated(Box<dyn Expectation>),
-    /// Futures are drawn; mean and variance are theirs.
+    /// Futures are drawn; the forecast has their mean and variance.
     Trajectories {
-        /// How many.
+        /// The number of futures.
         count: usize,
-        /// Their seed; a future depends on it and its own number alone.
+        /// The seed; a future depends on the seed and its own number alone.
         seed: u64,
         /// Whether a future keeps its function.
         draws: Draws,
     },
 }
 
-/// The variance of the values that the first window has, in scaled units.
+/// The variance of the values in the first window, in scaled units.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum StartVariance {
-    /// 0: they were observed, and the series itself is what is forecast.
+    /// 0: the values were observed, and the series itself is forecast.
     #[default]
     Zero,
     /// σ², as in the papers.
     Noise,
-    /// Another.
+    /// A given variance.
     Value(f64),
 }
 
-/// Training inputs that are uncertain too: the posterior is that of a Bayesian GPLVM with μ = X and, of an
-/// exact regression, Z = X.
+/// Uncertain training inputs: the posterior is that of a Bayesian GPLVM with μ = X and, for an exact
+/// regression, Z = X.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UncertainTraining {
-    /// S of every cell, in scaled units. The papers name the noise variance; their numbers come from 10⁻⁶.
+    /// S of every cell, in scaled units. The papers state the noise variance, but their numbers result from
+    /// 10⁻⁶.
     pub variance: f64,
     /// Added to diagonals.
     pub jitter: Jitter,
 }
 
-/// A way to simulate.
+/// How a simulation is made.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     /// How uncertainty travels.
     pub propagation: Propagation,
-    /// How certain the first window is.
+    /// The variance of the first window.
     pub start: StartVariance,
-    /// Whether training inputs are uncertain; not with [`Propagation::Certain`] nor trajectories.
+    /// Whether training inputs are uncertain; not for [`Propagation::Certain`] or trajectories.
     pub training: Option<UncertainTraining>,
 }
 
 impl Default for Simulation {
-    /// Independent lags, `auto`.
+    /// Independent lags and the `auto` expectation.
     fn default() -> Self {
         Simulation::independent(Auto)
     }
@@ -112,7 +113,7 @@ impl Simulation {
         Simulation::by(Propagation::Independent(Box::new(by)))
     }
 
-    /// The covariance of the window carried along.
+    /// Correlated lags: the covariance of the window is carried along.
     pub fn correlated(by: impl Expectation + 'static) -> Self {
         Simulation::by(Propagation::Correlated(Box::new(by)))
     }
@@ -133,7 +134,7 @@ impl Simulation {
     }
 }
 
-/// A posterior ready for one step after the other.
+/// A posterior prepared for many single steps.
 pub(super) struct Stepper {
     pub basis: Arc<Basis>,
     /// v = Lᵀα, M×D.
@@ -156,16 +157,16 @@ impl Stepper {
             return Err(Error::invalid("mean function of a GP-NARX", "none", "another"));
         }
         let factors = posterior.factors.into_iter().next().expect("outputs observed together");
-        // Series share their noise.
+        // All series have one noise.
         let (v, c, noise) = (factors.v().clone(), factors.c.of(0), posterior.noise[0]);
         let basis = Basis { kernel: posterior.kernel, z: posterior.z, l: posterior.l };
         Ok(Stepper { basis: Arc::new(basis), v, c, noise })
     }
 
-    /// What rounding may do to a variance by the closed form, in parts of σ²: ε(k²|α|² + k cond K)/σ².
+    /// The rounding error of a variance by the closed form, in parts of σ²: ε(k²|α|² + k cond K)/σ².
     ///
-    /// Nodes whiten k(Z, x) before they square it and lose nothing; the closed form has Ψ2 itself, to a relative
-    /// ε, and αᵀΨ2α and tr K⁻¹Ψ2 enlarge that where the kernel's variance is far above the noise.
+    /// Node sums whiten k(Z, x) before squaring and lose no digits. The closed form computes Ψ2 itself to a
+    /// relative error ε, which αᵀΨ2α and tr K⁻¹Ψ2 amplify where the kernel's variance is far above the noise.
     fn rounding(&self) -> f64 {
         let Basis { kernel, z, l } = &*self.basis;
         if sharpness(&**kernel, z) * f64::EPSILON > MOST_SHARP {
@@ -181,7 +182,7 @@ impl Stepper {
         f64::EPSILON * k * (k * alpha2 + l.condition()) / self.noise
     }
 
-    /// The rule that takes the steps: `auto` as what it comes to, Monte Carlo with fresh nodes.
+    /// The rule of the steps: `auto` is resolved, and Monte Carlo draws new nodes at every step.
     ///
     /// Errs where the closed form was asked for and rounding would spoil it.
     fn rule(&self, by: &dyn Expectation) -> Result<Box<dyn Expectation>> {
@@ -219,7 +220,8 @@ impl Stepper {
     }
 }
 
-/// The largest Σ_q (range of z_q / ℓ_q)² of a Gaussian term: exponents of the closed form are differences of such numbers.
+/// The largest Σ_q (range of z_q / ℓ_q)² of a Gaussian term; exponents of the closed form are differences of
+/// numbers of this size.
 fn sharpness(kernel: &dyn Kernel, z: &Mat) -> f64 {
     let theta = param::values(kernel);
     let range = |q: usize| {
@@ -234,7 +236,7 @@ fn sharpness(kernel: &dyn Kernel, z: &Mat) -> f64 {
     terms.iter().map(sharp).fold(0.0, f64::max)
 }
 
-/// Monte Carlo with fresh nodes, by seed and step; anything else as it is.
+/// Monte Carlo with new nodes at every step, by seed and step; any other rule unchanged.
 fn stepping(by: &dyn Expectation) -> Result<Box<dyn Expectation>> {
     let text = by.expression();
     let fixed = text.strip_suffix(')').filter(|t| t.starts_with("monte_carlo(") && !by.is_stochastic());
@@ -246,7 +248,7 @@ fn stepping(by: &dyn Expectation) -> Result<Box<dyn Expectation>> {
     Ok(fresh)
 }
 
-/// Moments at independent coordinates, by the closed form of independent inputs where there is one.
+/// Moments at independent coordinates, by the closed form for independent inputs where there is one.
 fn independent(by: &dyn Expectation, of: &Arc<Basis>, mean: Vec<f64>, var: &[f64]) -> Result<Moments> {
     let closed = is_closed(resolve(by, &*of.kernel));
     if !closed || var.iter().all(|v| *v == 0.0) {
@@ -265,9 +267,9 @@ impl Narx {
     ///
     /// `history` has at least as many rows as the longest lag, the oldest first; `exogenous` has a row for
     /// each of its rows and for each step. Means and variances are in the units of the data, noise included.
-    /// Missing values of the history, NaN, are inferred; where its last rows have none, they are simulated as well. Errs
-    /// when these do not fit, an exogenous input is missing ahead, there are no steps, the expectation cannot run, or a
-    /// forecast leaves the range of numbers.
+    /// Missing values of the history, NaN, are inferred; rows without values at its end are simulated too.
+    /// Errs when these do not fit, an exogenous input is missing ahead, there are no steps, the expectation
+    /// cannot run, or a forecast overflows.
     pub fn simulate(
         &self,
         history: &Mat,
@@ -329,7 +331,8 @@ impl Narx {
         scaled.in_units(&self.scaling)
     }
 
-    /// The last rows of a history, as many as the longest lag, scaled, and the exogenous inputs without gaps in it.
+    /// The last rows of a history, as many as the longest lag, scaled, and its exogenous inputs with gaps
+    /// filled.
     fn values(&self, history: &Mat, exogenous: Option<&Mat>) -> Result<(Gaussians, Option<Mat>)> {
         let (rows, longest) = (history.rows(), self.lags.longest());
         let mean = self.scaling.apply(&history.slice_rows(rows - longest, rows))?;
@@ -407,7 +410,7 @@ impl Narx {
         }
     }
 
-    /// The posterior that a simulation asks for.
+    /// The posterior that a simulation uses.
     fn posterior_for(&self, how: &Simulation, by: &dyn Expectation) -> Result<Posterior> {
         by.check(self.kernel(), self.lags.own().max(1))?;
         let Some(UncertainTraining { variance, jitter }) = how.training else {
@@ -438,7 +441,7 @@ impl Narx {
     }
 }
 
-/// What all ways to simulate share.
+/// The data that all kinds of propagation share.
 pub(super) struct Run<'a> {
     /// Exogenous columns, a row each step.
     pub inputs: Mat,

@@ -1,7 +1,7 @@
 //! Where the hyperparameters of a GP-NARX start.
 //!
-//! A window has many columns that nearly repeat each other, and unit lengthscales in so many dimensions
-//! make every two windows strangers: the fit then explains all as noise. Wide lengthscales start from a
+//! A window has many columns that nearly repeat each other. Unit lengthscales in so many dimensions make all
+//! windows nearly uncorrelated, and the fit then explains everything as noise. Wide lengthscales start from a
 //! nearly linear function instead.
 
 use super::Narx;
@@ -13,17 +13,17 @@ use crate::mat::Mat;
 use crate::optim::Lbfgs;
 use crate::param::{Parameterized, Transform};
 
-/// Lengthscales start at so many standard deviations of their column.
+/// Lengthscales start at this many standard deviations of their column.
 const WIDE: f64 = 10.0;
-/// The variances of a linear kernel start at this in all.
+/// The start of the sum of a linear kernel's variances.
 const SLOPES: f64 = 0.01;
 /// σ² starts at this part of the mean square of the targets.
 const NOISE: f64 = 0.01;
-/// Positive parameters of the papers' protocol stay above this.
+/// The lower bound of positive parameters in the papers' protocol.
 const FLOOR: f64 = 1e-6;
-/// The steps that L-BFGS remembers in the papers' protocol.
+/// The history length of L-BFGS in the papers' protocol.
 const MEMORY: usize = 10;
-/// What the starts of a fit by the papers' protocol differ by.
+/// The relative difference between the starts of a fit by the papers' protocol.
 const ROUNDING: f64 = 1e-13;
 
 /// A parameter of a kernel without parts: the kernel's name, its input columns, the parameter's name.
@@ -33,7 +33,7 @@ struct LeafParameter {
     name: String,
 }
 
-/// One for each parameter of the kernel, in their order.
+/// Collects one entry for each parameter of the kernel, in order.
 fn leaf_parameters(kernel: &dyn Kernel, columns: &[usize], out: &mut Vec<LeafParameter>) {
     match kernel.structure() {
         Structure::Sum(parts) | Structure::Product(parts) => {
@@ -72,9 +72,9 @@ fn wide(of: &LeafParameter, std: &[f64], len: usize) -> Option<Vec<f64>> {
 }
 
 impl Narx {
-    /// Starts the free hyperparameters where windows look alike: lengthscales at ten standard deviations of
-    /// their column, variances at 1, those of linear kernels at 0.01/Q each, periodic kernels at lengthscale
-    /// and period 1, σ² at 0.01 of the mean square of the targets.
+    /// Starts the free hyperparameters so that all windows are strongly correlated: lengthscales at ten
+    /// standard deviations of their column, variances at 1, the variances of linear kernels at 0.01/Q each,
+    /// periodic kernels at lengthscale and period 1, σ² at 0.01 of the mean square of the targets.
     pub fn wide_start(&mut self) {
         let x = self.inputs();
         let std = match Scaling::fit(&x, Scale::Standardize) {
@@ -84,7 +84,7 @@ impl Narx {
         let all: Vec<usize> = (0..x.cols()).collect();
         let mut at = Vec::new();
         leaf_parameters(self.kernel(), &all, &mut at);
-        // The kernel's parameters are the first of the model's.
+        // The model's parameters begin with the kernel's.
         for (leaf, (_, param)) in at.iter().zip(self.params_mut()) {
             let admits = |v: &Vec<f64>| v.iter().all(|v| param.transform.admits(*v));
             if let Some(value) = wide(leaf, &std, param.len()).filter(|v| !param.fixed && admits(v)) {
@@ -97,8 +97,8 @@ impl Narx {
         }
     }
 
-    /// The start of the papers' protocol: [`wide_start`](Self::wide_start), with positive parameters as
-    /// 10⁻⁶ + ln(1 + exp u), which leads to the local optimum that their tables belong to.
+    /// The start of the papers' protocol: [`wide_start`](Self::wide_start), where positive parameters are
+    /// 10⁻⁶ + ln(1 + exp u). It leads to the local optimum of the papers' tables.
     pub fn papers_start(&mut self) {
         self.wide_start();
         for (name, param) in self.params_mut() {
@@ -109,16 +109,19 @@ impl Narx {
         }
     }
 
-    /// From how many starts [`papers_fit`](Self::papers_fit) goes: one where the noise, in which they differ, is fixed.
+    /// The number of starts of [`papers_fit`](Self::papers_fit). The starts differ in the noise; there is one
+    /// where it is fixed.
     pub fn papers_starts(&self) -> usize {
         if self.noise().fixed { 1 } else { 4 }
     }
 
-    /// Fits by the papers' protocol: [`papers_start`](Self::papers_start), then L-BFGS that remembers ten steps.
+    /// Fits by the papers' protocol: [`papers_start`](Self::papers_start), then L-BFGS with a history of ten
+    /// steps.
     ///
-    /// On the airline series with periodic + rbf + linear the length of the memory decides on the local
-    /// optimum: with ten it is that of the papers, with thirty one of less evidence, without noise. So does rounding, in
-    /// about one fit of six: the best is kept of a few starts whose noise differs in the thirteenth digit.
+    /// On the airline series with periodic + rbf + linear the length of the history decides which local
+    /// optimum is found: ten steps lead to the papers' optimum, thirty to one with less evidence and no
+    /// noise. Rounding decides it too, in about one fit of six. The best is kept of a few starts whose noise
+    /// differs in the thirteenth digit.
     pub fn papers_fit(&self, watch: &OnIteration<'_>) -> Result<Fitted<Narx>> {
         fit::train(&PapersPlan { narx: self.clone() }, Vec::new(), watch)
     }

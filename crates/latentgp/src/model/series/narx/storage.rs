@@ -1,4 +1,4 @@
-//! A GP-NARX as a model of series, and its part of a model file: the regression inside, and the latent values.
+//! A GP-NARX as a model of series, and its part of a model file: the regression and the latent values.
 
 use super::{Forecast, Narx, Process, Simulation};
 use crate::data::Scaling;
@@ -69,7 +69,7 @@ impl SeriesModel for Narx {
 }
 
 impl Narx {
-    /// The model of a file, trained on these series.
+    /// Restores the model from a file with its training series.
     pub(crate) fn restore(
         file: &mut ModelFile,
         own: &Own,
@@ -78,7 +78,7 @@ impl Narx {
         exogenous: Option<&Mat>,
     ) -> Result<Self> {
         let Windows { lags, scaling, exogenous: inputs } = windows;
-        // The variance of the errors of the series, where some of its values are latent.
+        // The variance of the reading errors, where some values of the series are latent.
         let gaps = match &file.header["narx"]["gaps"] {
             serde_json::Value::Null => None,
             value => Some(value.as_f64().unwrap_or(f64::NAN)),

@@ -1,11 +1,11 @@
-//! Sampled trajectories: whole futures, one value after the other.
+//! Sampled trajectories: whole futures, drawn value by value.
 //!
 //! ```text
 //! f(x_t) | f(x_1) … f(x_(t−1))  ~  N(m_t + l_tᵀ(z_1 … z_(t−1)), c_tt − l_tᵀl_t)
 //! c_ij = k(x_i, x_j) − φ(x_i)ᵀCφ(x_j)      l_t = row t of the Cholesky factor of c      y_t = f(x_t) + ε
 //! ```
 //!
-//! The factor grows by a row each step, so that a future is one function along its whole way.
+//! The factor grows by a row each step, so that one function holds for a whole future.
 
 use super::Forecast;
 use super::simulate::{Run, Stepper, diverged};
@@ -19,29 +19,29 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
-/// Futures that go together: their kernel blocks are one, and the digits do not depend on the threads.
+/// Futures of one block share a kernel matrix; the blocks make results independent of the number of threads.
 const BLOCK: usize = 32;
-/// A conditional variance below this part of c_tt is rounding: the function is known there.
+/// A conditional variance below this part of c_tt is rounding error: the function is known there.
 const KNOWN: f64 = 1e-12;
-/// The most numbers that the futures may hold.
+/// The most numbers that the futures may store.
 const MOST: usize = 200_000_000;
 
-/// The most steps of a future that keeps its function: it holds a triangle of so many rows.
+/// The most steps of a future that keeps its function, which stores a triangular matrix of so many rows.
 const MOST_STEPS: usize = 2500;
 
-/// What a future keeps of its own past.
+/// What each draw of a future is conditioned on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Draws {
-    /// The function: each value is drawn given all that the future has seen of it. This is the posterior of
-    /// the series, the honest reference.
+    /// The function: each value is conditioned on all earlier values of the future. This is the posterior of
+    /// the series, the reference.
     #[default]
     Function,
-    /// Nothing but its window: each value is drawn from the posterior at that window, as if the function
-    /// were another at every step. This is what moment propagation approximates.
+    /// The window alone: each value is drawn from the posterior at the window, as if the function were drawn
+    /// anew at every step. Moment propagation approximates this.
     Marginal,
 }
 
-/// One future: its window, what it has seen of its function, its random numbers.
+/// One future: its window, the function values drawn so far, its random generator.
 struct Future {
     rng: ChaCha8Rng,
     window: Window,
@@ -57,7 +57,7 @@ impl Future {
         StandardNormal.sample(&mut self.rng)
     }
 
-    /// The row l_t for the new point, its own entry last.
+    /// The row l_t for a new point, the diagonal entry last.
     fn row(&self, kernel: &dyn Kernel, x: &[f64], phi: &[f64], c_phi: &[f64], prior: f64) -> Vec<f64> {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let mut row: Vec<f64> = Vec::with_capacity(self.x.len() + 1);
@@ -164,7 +164,7 @@ fn block(
     Ok(futures.into_iter().map(|f| f.values).collect())
 }
 
-/// A future that starts at a draw of the first window.
+/// A future that starts at a draw from the first window.
 fn future(window: &Window, seed: u64, number: usize, steps: usize, d: usize) -> Future {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(number as u64);

@@ -1,4 +1,4 @@
-//! The window of a simulation: means and covariances of the lags, pushed on one step at a time.
+//! The window of a simulation: means and covariances of the lags, which advance one step at a time.
 
 use crate::data::lags::Lags;
 use crate::expectation::Gaussians;
@@ -7,14 +7,14 @@ use crate::mat::Mat;
 /// The lags of all series, scaled: means and their covariance.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    /// The series and the place within it of every lag.
+    /// Series and lag of every entry.
     places: Vec<(usize, usize)>,
     pub mean: Vec<f64>,
     pub cov: Mat,
 }
 
 impl Window {
-    /// At the end of `history` (scaled, T×D), whose values are independent.
+    /// The window at the end of `history` (scaled, T×D), whose values are independent.
     pub fn new(lags: &Lags, history: &Gaussians) -> Self {
         let lag = lags.series.iter().enumerate();
         let places: Vec<(usize, usize)> = lag.flat_map(|(d, &l)| (0..l).map(move |p| (d, p))).collect();
@@ -30,10 +30,10 @@ impl Window {
         (0..self.mean.len()).map(|i| self.cov[(i, i)]).collect()
     }
 
-    /// New values with their covariance (D×D) and, where it is carried, that with the window (n×D, at least
-    /// as many rows as lags).
+    /// Appends new values with their covariance (D×D). `cross`, where it is tracked, is their covariance with
+    /// the window (n×D, at least as many rows as lags).
     pub fn push(&mut self, mean: &[f64], cov: &Mat, cross: Option<&Mat>) {
-        // Lag p of a series is what lag p − 1 was; lag 0 is the new value.
+        // Lag p of a series was lag p − 1 one step before; lag 0 is the new value.
         let before = |i: usize| (self.places[i].1 > 0).then(|| i - 1);
         let n = self.mean.len();
         let next = Mat::from_fn(n, n, |i, j| {
