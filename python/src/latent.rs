@@ -249,7 +249,7 @@ impl LatentModel {
         labels: Option<Vec<String>>,
         images: Option<(usize, usize)>,
     ) -> Outcome<String> {
-        Ok(self.work(py, move |t| {
+        self.work(py, move |t| {
             let mut trained = t.clone();
             let n = trained.model.sizes().0;
             if let Some(of) = labels {
@@ -259,7 +259,7 @@ impl LatentModel {
                 trained.labels = Some(Labels { name: "label".into(), of });
             }
             Explorer::space(trained, Options { title, data: None, images })?.static_page()
-        })?)
+        })
     }
 
     /// The content of its `.lgp` file, with settings in its header where they are given.

@@ -108,9 +108,7 @@ impl Space {
                     format!("{} in {}; drop new rows onto the page instead", table.rows(), table.source());
                 return Err(Error::shape("rows of --data, one for each training row", n, found));
             }
-            Some(table) => {
-                table.iter().filter(|c| !trained.columns.iter().any(|own| *own == c.name)).cloned().collect()
-            }
+            Some(table) => table.iter().filter(|c| !trained.columns.contains(&c.name)).cloned().collect(),
         };
         let decoder = model.decoder()?.filter(|p| p.map == InputMap::AsIs && p.inputs.is_none());
         Ok(Space {

@@ -316,7 +316,7 @@ mod tests {
         }
         assert!(beside("a", ROWS, with(50.0)).is_empty());
         assert!(beside("a", ROWS, |i| -99.0 + 3.0 * ((i * i) % 71) as f64 + 0.5 * (i % 2) as f64).is_empty());
-        let nan = |i: usize| if i % 2 == 0 { f64::NAN } else { with(9999.0)(i) };
+        let nan = |i: usize| if i.is_multiple_of(2) { f64::NAN } else { with(9999.0)(i) };
         assert_eq!(beside("a", ROWS, nan), [Kind::Mark(9999.0, 1)]);
         // Nine tenths are one number: what else there is need not be a slip.
         assert!(beside("a", ROWS, |i| if i == 3 { 7.0 } else { 0.0 }).is_empty());
